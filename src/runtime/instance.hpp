@@ -13,10 +13,12 @@
 #include "runtime/metrics.hpp"
 #include "runtime/options/settings.hpp"
 #include "serving/journal.hpp"
+#include "serving/passed_client.hpp"
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace eddy::runtime {
 
@@ -32,6 +34,8 @@ struct handover {
 };
 
 struct inherited_listeners;
+struct passed_listeners;
+using serving::passed_client;
 
 /// Parameters of a new instance. `events` outlives it.
 struct creation {
@@ -45,6 +49,14 @@ struct creation {
     /// Listeners of the instance before, which was on the same loop; null: none. start() takes the
     /// ones that it can use, and gives them back when it fails.
     std::shared_ptr<inherited_listeners> listeners = nullptr;
+    /// start() accepts no client; instance::open() comes when another process is about to end.
+    bool is_held = false;
+};
+
+/// Clients of an instance.
+struct client_counts {
+    std::uint64_t connections = 0;
+    std::uint64_t handshakes = 0;  ///< under way
 };
 
 /// A runtime that exists. All members are called on its loop.
@@ -83,6 +95,26 @@ public:
     /// again until it succeeds, see fault().
     virtual outcome<> take_back(inherited_listeners& /*from*/) { return {}; }
 
+    // An upgrade of the daemon: an instance of another process takes this one's place.
+
+    /// Copies of its sockets for the other instance. This one serves on, and its own sockets end
+    /// without effect on the copies. Fails with the reason, such as a lack of descriptors.
+    virtual outcome<std::shared_ptr<passed_listeners>> share_listeners() { return nullptr; }
+    /// The other instance serves, or will: accepts what its loop has taken from the kernel's queue,
+    /// and nothing more. hand_over_listeners() and stop() follow.
+    virtual task<void> end_accepting() { co_return; }
+    /// Connections that rest, or whose commands have had no effect yet, with their state, for
+    /// take_clients(). The others stay, and end with stop(). After end_accepting().
+    virtual task<std::vector<passed_client>> hand_over_clients() {
+        co_return std::vector<passed_client>();
+    }
+    /// Serves them, with creation::is_held from open() on.
+    virtual void take_clients(std::vector<passed_client> /*from*/) {}
+    /// There is no other instance: its sockets are its own again.
+    virtual void unshare_listeners() noexcept {}
+    /// With creation::is_held: accepts clients, and owns its sockets, from now on.
+    virtual void open() {}
+
     /// Stops accepting, lets connections finish for at most `drain`, then closes the rest. Without
     /// prepare_stop() before, what cannot be written is lost. The instance may be destroyed or
     /// started again afterwards.
@@ -93,12 +125,22 @@ public:
     virtual std::string lost() const { return {}; }
 
     virtual metrics count() const = 0;
+    /// Two figures of count(), for lists of many runtimes. To override where count() copies much.
+    virtual client_counts count_clients() const {
+        const metrics all = count();
+        return {all.connections_now, all.handshakes_now};
+    }
 
     /// The address that it serves on, with the real port; empty when it is not running.
     virtual endpoint local() const = 0;
-    /// The addresses that it has lost, and why they cannot be opened, while it tries that again and
-    /// again: after a take_back() that failed. Empty while it listens on all of its addresses.
+    /// The lack that keeps a running instance from its work, and why: addresses that it has lost
+    /// by a take_back() that failed, the connection of a client, the backends of a proxy, or a
+    /// script that does not only fail. Empty while it lacks nothing.
     virtual std::string fault() const { return {}; }
+
+    /// State in a few words where the type has more to say than that it runs, such as "process
+    /// 4711, healthy"; for `eddy ls`.
+    virtual std::string detail() const { return {}; }
 
     /// `eddy send`, whose meaning depends on the type. Returns the number of peers that got the
     /// message. By default it refuses (400), since the type has no peers to send to.
@@ -116,6 +158,11 @@ public:
     /// Reads the files that its options name again while it serves. False when that needs a
     /// restart. On failure the files that were read before stay in use.
     virtual task<outcome<bool>> reread() { co_return false; }
+
+    /// Loads its script's file again while it serves. On failure the script stays that it has.
+    virtual task<outcome<>> reload_script() {
+        co_return refuse(400, "runtimes of its type run no script by --lua");
+    }
 
     /// Applies changed live options (`option::live`) to a running runtime.
     virtual outcome<> apply(const settings& changed) = 0;

@@ -1,11 +1,16 @@
 // Address of a runtime: reading of the options, and explanations of errors.
 #include "runtime/listening.hpp"
 
+#include "base/files/descriptors.hpp"
+#include "transport/shm_path.hpp"
+
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <system_error>
@@ -80,9 +85,31 @@ bool lacks_scope(const address& where) {
 
 }  // namespace
 
+namespace {
+
+/// About a file of TLS: the option and the file. The URI that was made of them says nothing more.
+std::string explain_tls_files(const address& wanted) {
+    std::string why = transport::explain(wanted.to_string(), errc::unusable_certificate);
+    constexpr std::string_view mark = " cannot be opened: ";
+    if (const std::size_t at = why.find(mark); at != std::string::npos)
+        why.erase(0, at + mark.size());
+    for (const auto& [called, option] :
+         {std::pair<std::string_view, std::string_view>("the certificate ", "--cert "),
+          {"the key ", "--key "},
+          {"the CA ", "--ca "}})
+        if (why.starts_with(called)) why.replace(0, called.size(), option);
+    return why;
+}
+
+}  // namespace
+
 problem explain_listen_failure(const address& wanted, std::error_code error, const host* of) {
+    if (const std::string shortage = descriptors::explain_shortage(error); !shortage.empty())
+        return {503, fmt::format("cannot serve on {}: {}", wanted.to_string(), shortage)};
     if (is_path(wanted) && error != errc::unsupported)
         return explain_path_failure(wanted.path, error, of);
+    if (wanted.kind == scheme::tls && error == errc::unusable_certificate)
+        return {400, explain_tls_files(wanted)};
     if (wanted.kind != scheme::tcp && wanted.kind != scheme::udp)
         return {400, transport::explain(wanted.to_string(), error)};
 
@@ -124,12 +151,6 @@ problem explain_listen_failure(const address& wanted, std::error_code error, con
                                  "machine, such as 127.0.0.1 or ::1, or * for all",
                                  host)};
     }
-    if (error == std::errc::too_many_files_open ||
-        error == std::errc::too_many_files_open_in_system) {
-        return {503, fmt::format("cannot serve on {} port {}: too many open files; raise the limit "
-                                 "(ulimit -n) or close connections",
-                                 protocol, wanted.port)};
-    }
     const bool is_wrong_address =
         error == std::errc::invalid_argument || error == std::errc::address_family_not_supported ||
         error == std::errc::operation_not_supported || error == std::errc::network_unreachable;
@@ -150,6 +171,15 @@ std::error_code failure_of(const result<T>& opened) noexcept {
 bool names_no_host(std::string_view uri) {
     constexpr std::string_view before_host = "://";
     return uri.substr(uri.find(before_host) + before_host.size()).starts_with(':');
+}
+
+/// shm://:4242 by the name at which this process serves it, which other programs are shown.
+outcome<address> named_port(address of) {
+    std::uint16_t port = 0;
+    std::from_chars(of.path.data() + 1, of.path.data() + of.path.size(), port);
+    if (port == 0) return refuse(400, "--listen shm://:PORT needs a port from 1 to 65535");
+    of.path = transport::shm_path_of(port);
+    return of;
 }
 
 outcome<> only(const settings& chosen, std::string_view one,
@@ -209,6 +239,7 @@ outcome<address> choose_address(const settings& chosen, scheme port_scheme) {
         const std::string& uri = chosen.text("listen");
         result<address> where = transport::parse(uri);
         if (!where) return refuse(400, "--listen: " + transport::explain(uri, where.error()));
+        if (where->kind == scheme::shm && where->path.starts_with(':')) return named_port(*where);
         if (names_no_host(uri)) where->host = this_machine;
         return *where;
     }

@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <string>
@@ -46,6 +47,14 @@ TEST(address_choice, a_uri_without_a_host_is_this_machines_alone) {
     EXPECT_EQ(chosen_by("tcp://*:0"), "tcp://*:0");
     EXPECT_EQ(chosen_by("tcp://[::]:0"), "tcp://[::]:0");
     EXPECT_EQ(chosen_by("unix:///a:1"), "unix:///a:1");
+}
+
+TEST(address_choice, a_port_of_shared_memory_is_a_name_of_this_user) {
+    const std::string user = std::to_string(::geteuid());
+    EXPECT_EQ(chosen_by("shm://:4242"), "shm://@eddy-shm-" + user + "-4242");
+    EXPECT_EQ(chosen_by("shm://:4242?allow=33"), "shm://@eddy-shm-" + user + "-4242?allow=33");
+    EXPECT_THAT(chosen_by("shm://:0"), HasSubstr("needs a port from 1"));
+    EXPECT_THAT(chosen_by("shm://:x"), HasSubstr("is no number"));
 }
 
 TEST_P(addresses, of_one_link_need_the_interface) {

@@ -140,6 +140,52 @@ task<void> silent_peers_are_probed(std::string type) {
     }
 }
 
+task<void> proxies_announce_their_clients(std::string type) {
+    const temporary_folder folder;
+    for (const int threads : {1, 2}) {
+        json options = with({{"accept_proxy", "127.0.0.1,unix"}, {"threads", threads}});
+        if (type == "http") options["access_log"] = folder.file("log" + std::to_string(threads));
+        if (type == "cache") options["protected_mode"] = "no";
+        subject s(type, options);
+        co_await s.start();
+        talker announced = co_await talker::to(s->local());
+        co_await announced.say("PROXY TCP4 192.0.2.7 198.51.100.1 4711 80\r\n");
+        if (type == "http") {
+            co_await announced.say("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+            EXPECT_THAT(co_await announced.rest(), StartsWith("HTTP/1.1 "));
+        }
+        if (type == "cache") {
+            co_await announced.say("CLIENT LIST\r\n");
+            co_await line_of(announced);
+            EXPECT_THAT(co_await line_of(announced),
+                        HasSubstr(" addr=192.0.2.7:4711 laddr=198.51.100.1:80 "));
+        }
+        co_await until([&] { return s->count().connections_total == 1; });
+        talker silent = co_await talker::to(s->local());
+        co_await silent.say("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+        EXPECT_EQ(co_await silent.rest(), "");
+        co_await until([&] { return s->count().errors == 1; });
+        co_await until([&] {
+            return s.events.has("a connection without a valid PROXY header was closed: from 127.");
+        });
+        options["accept_proxy"] = "10.0.0.1";
+        must_do(s->apply(s.parse(options)));
+        talker client = co_await join(s);
+        co_await s->stop(0s);
+        if (type == "http") EXPECT_THAT(content(options["access_log"]), StartsWith("192.0.2.7 "));
+    }
+    const auto refusal = [&](json options) {
+        const auto* const of = find_type(type);
+        const auto checked =
+            of->check(must_do(settings::parse(of->options, with_root(type, options))));
+        return checked ? std::string() : checked.error().message;
+    };
+    EXPECT_THAT(refusal(with({{"accept_proxy", "10.0.0.1,x"}})),
+                HasSubstr("--accept-proxy: \"x\" is no network"));
+    EXPECT_THAT(refusal({{"listen", "handoff:///s"}, {"accept_proxy", "10.0.0.1"}}),
+                HasSubstr("--accept-proxy has no effect with --listen handoff://"));
+}
+
 task<void> listen_takes_uris(std::string type) {
     temporary_folder folder;
     for (const std::string& uri : {std::string("tcp://127.0.0.1:") + std::to_string(free_port()),
@@ -195,9 +241,8 @@ task<void> shared_memory_is_served_beside_the_port(std::string type) {
         all.update(more);
         subject s(type, all);
         co_await s.start();
-        const std::string at = all.contains("shm_path")
-                                   ? all["shm_path"].get<std::string>()
-                                   : "@eddy-" + std::to_string(s->local().port());
+        const std::string at = all.contains("shm_path") ? all["shm_path"].get<std::string>()
+                                                        : ":" + std::to_string(s->local().port());
         stream client = must(co_await shm::connect(at));
         co_await until([&] { return s->count().connections_now == 1; });
         must(co_await client.write_all("GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
@@ -563,6 +608,16 @@ task<void> commands_have_other_names(std::string type) {
     co_await s->stop(0s);
 }
 
+task<void> clients_are_told_another_version(std::string type) {
+    subject s(type, with({{"redis_version", "7.2.9"}}));
+    co_await s.start();
+    talker client = co_await join(s);
+    co_await client.say("INFO server\r\n");
+    for (const char* const expected : {"$", "# Server", "redis_version:7.2.9"})
+        EXPECT_THAT(co_await line_of(client), StartsWith(expected));
+    co_await s->stop(0s);
+}
+
 task<int> refused_of_2000(subject& s) {
     talker client = co_await join(s);
     int refused = 0;
@@ -710,6 +765,7 @@ const effect_table own_effects = {
     {{"server", "listen"}, {listen_takes_uris}},
     {{"server", "allow-users"}, {users_of_a_unix_socket_are_checked, kernel}},
     {{"server", "tcp-keepalive"}, {silent_peers_are_probed, kernel}},
+    {{"server", "accept-proxy"}, {proxies_announce_their_clients}},
     {{"server", "udp"}, {udp_takes_datagrams}},
     {{"server", "mode"}, {mode_directs_messages}},
     {{"server", "framing"}, {framing_says_what_a_message_is}},
@@ -750,6 +806,7 @@ const effect_table own_effects = {
     {{"cache", "replicate-password"}, {it_logs_in_to_replicate}},
     {{"cache", "replicate-user"}, {it_logs_in_as_a_user_to_replicate}},
     {{"cache", "threads"}, {threads_serve_clients, kernel}},
+    {{"cache", "accept-proxy"}, {proxies_announce_their_clients}},
     {{"cache", "max-connections"}, {connections_are_limited}},
     {{"cache", "idle-timeout"}, {idle_clients_are_closed}},
     {{"cache", "write-timeout"}, {who_takes_nothing_is_closed}},
@@ -777,12 +834,14 @@ const effect_table own_effects = {
     {{"cache", "config"}, {parameters_are_set}},
     {{"cache", "maxmemory-clients"}, {greedy_clients_are_closed}},
     {{"cache", "rename-command"}, {commands_have_other_names}},
+    {{"cache", "redis-version"}, {clients_are_told_another_version}},
     {{"http", "port"}, {port_is_served}},
     {{"http", "bind"}, {bind_chooses_the_address}},
     {{"http", "unix"}, {unix_serves_on_a_path, kernel}},
     {{"http", "listen"}, {listen_takes_uris}},
     {{"http", "allow-users"}, {users_of_a_unix_socket_are_checked, kernel}},
     {{"http", "tcp-keepalive"}, {silent_peers_are_probed, kernel}},
+    {{"http", "accept-proxy"}, {proxies_announce_their_clients}},
     {{"http", "max-connections"}, {connections_are_limited}},
     {{"http", "idle-timeout"}, {idle_clients_are_closed}},
     {{"http", "tls"}, {tls_is_served_on_the_port}},
@@ -799,9 +858,14 @@ const effect_table& effects() {
     static const effect_table all = [] {
         effect_table joined = http_effects();
         joined.merge(client_effects());
+        joined.merge(client_script_effects());
+        joined.merge(external_effects());
         joined.merge(hook_effects());
+        joined.merge(mode_effects());
+        joined.merge(program_effects());
         joined.merge(proxy_effects());
         joined.merge(stream_effects());
+        joined.merge(script_effects());
         joined.insert(own_effects.begin(), own_effects.end());
         return joined;
     }();
@@ -880,10 +944,35 @@ TEST(options, every_effect_is_of_an_option_that_exists) {
 
 TEST(options, each_of_a_server_is_read_into_its_member_and_changed_live) {
     const json before = {{"unix", "/s"}};
-    const option_changes own = {{"allow-users", {before, {{"allow_users", "0"}}}},
-                                {"tcp-keepalive", {before, {{"tcp_keepalive", "9s"}}}},
-                                {"origins", {before, {{"origins", "*"}}}},
-                                {"max-queue", {before, {{"max_queue", "2M"}}}}};
+    const temporary_folder folder;
+    for (const char* const name : {"a", "b"}) std::ofstream(folder.file(name)) << name;
+    const json master = {{"unix", "/s"}, {"mode", "master"}, {"master_password", "a"}};
+    const json with_files = {{"unix", "/s"}, {"http", "/"}};
+    const json by_file = {
+        {"unix", "/s"}, {"mode", "master"}, {"master_password_file", folder.file("a")}};
+    std::ofstream(folder.file("a.lua")) << "count = 1";
+    const json scripted = {{"unix", "/s"}, {"lua", folder.file("a.lua")}};
+    const option_changes own = {
+        {"lua", {before, {{"lua", folder.file("a.lua")}}}},
+        {"lua-path", {scripted, {{"lua_path", {"/a"}}}}},
+        {"lua-unsafe", {scripted, {{"lua_unsafe", true}}}},
+        {"lua-memory", {scripted, {{"lua_memory", "9M"}}}},
+        {"lua-slice", {scripted, {{"lua_slice", "9ms"}}}},
+        {"lua-time", {scripted, {{"lua_time", "9s"}}}},
+        {"lua-body", {scripted, {{"lua_body", "9M"}}}},
+        {"lua-admin", {scripted, {{"lua_admin", true}}}},
+        {"mode", {before, {{"mode", "out"}}}},
+        {"upstream", {before, {{"upstream", {":1"}}}}},
+        {"http-inject", {with_files, {{"http_inject", true}}}},
+        {"http-cache", {with_files, {{"http_cache", true}}}},
+        {"master-password", {master, {{"master_password", "b"}}}},
+        {"master-password-file", {by_file, {{"master_password_file", folder.file("b")}}}},
+        {"master-forward", {master, {{"master_forward", true}}}},
+        {"allow-users", {before, {{"allow_users", "0"}}}},
+        {"tcp-keepalive", {before, {{"tcp_keepalive", "9s"}}}},
+        {"accept-proxy", {before, {{"accept_proxy", "unix"}}}},
+        {"origins", {before, {{"origins", "*"}}}},
+        {"max-queue", {before, {{"max_queue", "2M"}}}}};
     check_reading(server::option_rows(), server::read_config, before, own);
     check_live(server::option_rows(), server::read_config, before, own);
 }
@@ -896,6 +985,8 @@ TEST(options, each_of_a_cache_is_read_into_its_member) {
                           {"dir", {kept, {{"dir", "/e"}}}},
                           {"eviction", {limited, {{"eviction", "allkeys-lru"}}}},
                           {"rename-command", {before, {{"rename_command", "FLUSHALL=wipe"}}}},
+                          {"redis-version", {before, {{"redis_version", "7.2.9"}}}},
+                          {"accept-proxy", {before, {{"accept_proxy", "unix"}}}},
                           {"dbfilename", {kept, {{"dbfilename", "other"}}}},
                           {"save", {kept, {{"save", "1 2"}}}},
                           {"appendonly", {kept, {{"appendonly", "yes"}}}},
@@ -1024,6 +1115,8 @@ TEST(options, what_contradicts_itself_is_refused_with_the_reason) {
          {{"listen", "udp://:1"}, {"raw_http", true}},
          "--raw-http has no effect with UDP"},
         {"server", {{"port", 1}, {"max_queue", "64k"}}, "--max-queue 64k is too small for lines"},
+        {"server", {{"port", 1}, {"lua_time", "1s"}}, "--lua-time has no effect without --lua"},
+        {"server", {{"port", 1}, {"lua", "here"}}, "write the whole path, from /"},
         {"cache", {{"port", 1}, {"eviction", "allkeys-lru"}}, "add --maxmemory"},
         {"cache", {{"listen", "udp://:1"}}, "a cache cannot serve udp://"},
         {"cache", {{"port", 1}, {"appendonly", "yes"}}, "without --dir FOLDER"},
@@ -1038,6 +1131,9 @@ TEST(options, what_contradicts_itself_is_refused_with_the_reason) {
         {"http", {{"port", 1}}, "say which by --root DIR"},
         {"http", {{"port", 1}, {"root", "here"}}, "write the whole path, from /"},
         {"http", {{"listen", "udp://:1"}, {"root", "/"}}, "HTTP needs a stream"},
+        {"http", {{"port", 1}, {"root", "/r"}, {"spa", "../x"}}, "names no file below --root"},
+        {"http", {{"port", 1}, {"root", "/r"}, {"spa", "a/"}}, "names no file below --root"},
+        {"http", {{"port", 1}, {"root", "/r"}, {"index", "/"}}, "names no file below --root"},
         {"http",
          {{"port", 1}, {"root", "/"}, {"access_format", "json"}},
          "has no effect without --access-log"},

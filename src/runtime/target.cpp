@@ -37,4 +37,11 @@ outcome<transport::address> read_target(std::string_view text, std::string_view 
     return std::move(*read);
 }
 
+outcome<> check_target_files(const transport::address& of, std::string_view flag) {
+    auto fine = check_tls_readable(of.tls, {.cert = "cert", .key = "key", .ca = "ca"});
+    if (fine) return fine;
+    return refuse(fine.error().status,
+                  fmt::format("{} {}: {}", flag, of.to_string(), fine.error().message));
+}
+
 }  // namespace eddy::runtime

@@ -21,4 +21,8 @@ inline bool has_port(const transport::address& of) noexcept {
 /// machine. The refusal (400) says what is wrong with the value of `flag`, such as "--backend".
 outcome<transport::address> read_target(std::string_view text, std::string_view flag);
 
+/// Checks that the files of TLS which the address names can be read now. The refusal has `flag` and
+/// the file.
+outcome<> check_target_files(const transport::address& of, std::string_view flag);
+
 }  // namespace eddy::runtime

@@ -42,6 +42,17 @@ struct type {
     /// Parameters, set by commands of its clients, whose values are passwords: a client keeps such
     /// commands in no history. Constants of the program.
     std::span<const std::string_view> secret_parameters = {};
+    /// Its instances show the messages that they receive to followers: host::show_received().
+    bool shows_messages = false;
+    /// Checks that files which the options name can be read, of options that a user gives. One that
+    /// goes later is the business of the instance. Null: none are checked.
+    std::function<outcome<>(const settings&)> check_files = {};
+    /// Its instances use other runtimes of the daemon: a shutdown stops them first.
+    bool uses_others = false;
+    /// Names of the callbacks of its scripts; empty: it has none, or the program has no scripts.
+    std::vector<std::string_view> script_callbacks = {};
+    /// Fields of the table `self` of its scripts; null: it has none, or the program has no scripts.
+    std::vector<std::string> (*script_functions)() = nullptr;
 };
 
 /// Every type of this build, in the order of `eddy help`.

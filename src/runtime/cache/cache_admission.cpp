@@ -20,11 +20,13 @@ void cache_server::watch_peer(const stream& accepted) const noexcept {
     static_cast<void>(tcp::apply(accepted, tcp::keepalive_after(idle)));
 }
 
-/// Serves a client, or rejects it.
+/// Serves a client, or rejects it. The address of one that a proxy announces is known later: see
+/// cache_worker::take().
 void cache_server::admit(stream accepted, serving::served_listener& from) {
     EDDY_ASSERT(run_ != nullptr);
     watch_peer(accepted);
-    if (is_rejected(run_->engine, run_->context.settings, accepted.peer())) {
+    const bool is_announced = from.preamble_of(accepted) == serving::preamble::proxy_header;
+    if (!is_announced && is_rejected(run_->engine, run_->context.settings, accepted.peer())) {
         ++counted().connections_refused;
         if (from.finish != nullptr)
             reject_after_handshake(std::move(accepted), from);

@@ -89,6 +89,7 @@ task<void> cache_server::end_preparation() {
 task<void> cache_server::begin_stop() {
     co_await end_preparation();
     EDDY_ASSERT(!is_preparing_);
+    daemon()->offer_cache(nullptr);
     lost_.clear();
     eddy::cache::engine_files files(run_->engine);
     files.begin_end();
@@ -118,6 +119,10 @@ task<void> cache_server::clients_ended(bool has_started) {
             ++counted().errors;
             events().write("not all changes were passed to --hooks: there was no memory");
         }
+    }
+    if (run_->scripts) {
+        daemon()->offer_cache(nullptr);
+        co_await run_->scripts->end();
     }
     run_->background.cancel();
     co_await run_->background.join();

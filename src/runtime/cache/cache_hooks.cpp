@@ -30,6 +30,13 @@ constexpr duration end_patience = std::chrono::seconds(1);
 constexpr duration longest_pause = std::chrono::seconds(60);
 constexpr std::size_t lost_keys_shown = 5;
 
+constexpr metric hook_ticks_total{.name = "hook_ticks_total",
+                                  .kind = metric_kind::counter,
+                                  .help = "Calls of on_tick that have ended."};
+constexpr metric hook_tick_errors_total{.name = "hook_tick_errors_total",
+                                        .kind = metric_kind::counter,
+                                        .help = "Calls of on_tick that failed."};
+
 task<outcome<script_file>> read_file(const hook_config& chosen) {
     return read_script_in_background("--hooks", chosen.file, cache_hooks::max_script_bytes);
 }
@@ -49,7 +56,7 @@ std::string shown(std::string_view key) {
 
 }  // namespace
 
-/// Call of one hook by a worker.
+/// Call of one hook on a thread of the script.
 class cache_hooks::call final : public script::job {
 public:
     call(cache_hooks& of, hook_job&& what, duration limit)
@@ -78,21 +85,23 @@ private:
 };
 
 /// Threads that have loaded one version of the script.
-class cache_hooks::crew final : script::workers_observer {
+class cache_hooks::crew final : script::script_threads_observer {
 public:
-    crew(cache_hooks& of, script::worker_options options)
-        : of_(of), workers_(std::move(options), static_cast<script::workers_observer&>(*this)) {}
+    crew(cache_hooks& of, script::script_threads_options options)
+        : of_(of),
+          threads_(std::move(options), static_cast<script::script_threads_observer&>(*this)) {}
 
-    script::workers& workers() noexcept { return workers_; }
+    script::script_threads& threads() noexcept { return threads_; }
     const eddy::cache::hook_functions& functions() const noexcept { return functions_; }
-    bool has_loaded() const noexcept { return loaded_ == workers_.threads(); }
-    bool has_ended() const noexcept { return ended_ == workers_.threads(); }
-    std::size_t at_work() const noexcept { return workers_.threads() - ended_; }
+    bool has_loaded() const noexcept { return loaded_ == threads_.threads(); }
+    bool has_begun() const noexcept { return begun_ == threads_.threads(); }
+    bool has_ended() const noexcept { return ended_ == threads_.threads(); }
+    std::size_t at_work() const noexcept { return threads_.threads() - ended_; }
     /// Why it cannot be loaded; empty while it can.
     const std::string& fault() const noexcept { return fault_; }
 
 private:
-    void worker_loaded(std::expected<std::vector<bool>, std::string> defined) override {
+    void thread_loaded(std::expected<std::vector<bool>, std::string> defined) override {
         ++loaded_;
         if (defined)
             functions_ = eddy::cache::hooks_of(*defined);
@@ -100,21 +109,33 @@ private:
             fault_ = std::move(defined.error());
         of_.notify();
     }
-    void worker_printed(std::string line) override {
+    void thread_began(std::expected<void, std::string> begun) override {
+        ++begun_;
+        if (!begun) fault_ = std::move(begun.error());
+        of_.notify();
+    }
+    void thread_ticked(std::string fault) override {
+        ++of_.ticks_;
+        if (fault.empty()) return;
+        ++of_.failed_ticks_;
+        of_.note(std::move(fault));
+    }
+    void thread_printed(std::string line) override {
         of_.note(std::move(line));
         of_.notify();
     }
-    void worker_ended() override {
+    void thread_ended() override {
         ++ended_;
         of_.notify();
     }
 
     cache_hooks& of_;
     std::size_t loaded_ = 0;
+    std::size_t begun_ = 0;
     std::size_t ended_ = 0;
     std::string fault_;
     eddy::cache::hook_functions functions_;
-    script::workers workers_;
+    script::script_threads threads_;
 };
 
 cache_hooks::cache_hooks(hook_config chosen, std::string owner, serving::journal& events)
@@ -122,25 +143,35 @@ cache_hooks::cache_hooks(hook_config chosen, std::string owner, serving::journal
 
 cache_hooks::~cache_hooks() = default;
 
-task<outcome<std::unique_ptr<cache_hooks::crew>>> cache_hooks::load() {
-    auto script = co_await read_file(config_);
-    if (!script) co_return std::unexpected(script.error());
-    std::unique_ptr<crew> made;
+/// Threads that load the script.
+outcome<std::unique_ptr<cache_hooks::crew>> cache_hooks::make_crew(const std::string& text,
+                                                                   const std::string& name,
+                                                                   std::size_t threads) {
     try {
-        script::worker_options chosen;
-        chosen.threads = config_.threads;
-        chosen.text = std::move(script->text);
-        chosen.name = std::move(script->name);
+        script::script_threads_options chosen;
+        chosen.threads = threads;
+        chosen.text = text;
+        chosen.name = name;
         chosen.owner = owner_;
         chosen.functions = eddy::cache::hook_names;
-        made = std::make_unique<crew>(*this, std::move(chosen));
+        chosen.own_calls = {
+            [](lua::blocking_state& in) { return eddy::cache::run_start(in, change_limit); },
+            [](lua::blocking_state& in, duration since_last) {
+                return eddy::cache::run_tick(in, since_last, change_limit);
+            },
+            [](lua::blocking_state& in) { return eddy::cache::run_stop(in, change_limit); }};
+        return std::make_unique<crew>(*this, std::move(chosen));
     } catch (const std::system_error& failure) {
-        co_return refuse(500,
-                         fmt::format("the threads of --hooks cannot be made: {}", failure.what()));
+        return refuse(500,
+                      fmt::format("the threads of --hooks cannot be made: {}", failure.what()));
     }
+}
+
+/// Waits until all threads have loaded the script, or begun.
+task<outcome<>> cache_hooks::await_all_of(crew& one, bool (crew::*are_there)() const noexcept) {
     const time_point end = loop::current().now() + load_patience;
     std::string fault;
-    while (!made->has_loaded() && made->fault().empty() && fault.empty()) {
+    while (!(one.*are_there)() && one.fault().empty() && fault.empty()) {
         progress_.reset();
         const duration left = end - loop::current().now();
         const result<> woken = left <= duration::zero()
@@ -153,14 +184,41 @@ task<outcome<std::unique_ptr<cache_hooks::crew>>> cache_hooks::load() {
             fmt::format("it was not loaded within {} s",
                         std::chrono::duration_cast<std::chrono::seconds>(load_patience).count());
     }
-    if (fault.empty()) fault = made->fault();
+    if (fault.empty()) fault = one.fault();
     if (!fault.empty()) co_return refuse(400, fmt::format("--hooks {}: {}", config_.file, fault));
-    if (!made->functions().any())
+    co_return outcome<>();
+}
+
+task<outcome<std::unique_ptr<cache_hooks::crew>>> cache_hooks::load() {
+    auto script = co_await read_file(config_);
+    if (!script) co_return std::unexpected(script.error());
+    auto made = make_crew(script->text, script->name, config_.threads);
+    if (!made) co_return std::unexpected(made.error());
+    if (auto all = co_await await_all_of(**made, &crew::has_loaded); !all)
+        co_return std::unexpected(all.error());
+    const eddy::cache::hook_functions defined = (*made)->functions();
+    if (!defined.any())
         co_return refuse(400,
-                         fmt::format("--hooks {} defines none of on_miss, on_write, on_delete and "
-                                     "on_expire",
+                         fmt::format("--hooks {} defines none of on_miss, on_write, on_delete, "
+                                     "on_expire, on_start, on_tick and on_stop",
                                      config_.file));
+    // Values that on_write() keeps for on_tick() are in one state: of several, the later value of a
+    // key could be written first.
+    if (defined.tick && config_.threads > 1 && !config_.has_threads) {
+        made = make_crew(script->text, script->name, 1);
+        if (!made) co_return std::unexpected(made.error());
+        if (auto all = co_await await_all_of(**made, &crew::has_loaded); !all)
+            co_return std::unexpected(all.error());
+    }
     co_return made;
+}
+
+/// Calls on_start() in each thread, and on_tick() from then on.
+task<outcome<>> cache_hooks::begin(crew& loaded) {
+    EDDY_ASSERT(loaded.has_loaded());
+    if (!loaded.functions().has_own()) co_return outcome<>();
+    loaded.threads().begin();
+    co_return co_await await_all_of(loaded, &crew::has_begun);
 }
 
 task<outcome<>> cache_hooks::check() {
@@ -174,6 +232,7 @@ task<outcome<>> cache_hooks::check() {
 task<outcome<>> cache_hooks::prepare() {
     auto loaded = co_await load();
     if (!loaded) co_return std::unexpected(loaded.error());
+    if (auto begun = co_await begin(**loaded); !begun) co_return begun;
     crew_ = std::move(*loaded);
     co_return outcome<>();
 }
@@ -184,6 +243,8 @@ task<outcome<bool>> cache_hooks::reload() {
     auto loaded = co_await load();
     if (!loaded) co_return std::unexpected(loaded.error());
     if (!have_same(crew_->functions(), (*loaded)->functions())) co_return false;
+    if (auto begun = co_await begin(**loaded); !begun) co_return std::unexpected(begun.error());
+    retired_at_ = loop::current().now();
     retired_.push_back(std::exchange(crew_, std::move(*loaded)));
     notify();
     co_return true;
@@ -193,7 +254,15 @@ task<outcome<bool>> cache_hooks::reload() {
 void cache_hooks::end_retired() {
     std::erase_if(retired_, [](const auto& each) { return each->has_ended(); });
     for (const auto& each : retired_)
-        if (each->workers().unfinished() == 0) each->workers().end();
+        if (each->threads().unfinished() == 0) each->threads().end();
+}
+
+/// False while the threads of an earlier version may still write what they have kept: newer changes
+/// must not be written before. For the time of one call at most.
+bool cache_hooks::may_take_jobs() noexcept {
+    if (loop::current().now() - retired_at_ >= change_limit) return true;
+    return std::ranges::none_of(retired_,
+                                [](const auto& each) { return each->functions().has_own(); });
 }
 
 void cache_hooks::attach(cache_context& to) {
@@ -261,13 +330,13 @@ task<void> cache_hooks::run() {
         hooks_->tick();
         end_retired();
         hook_job job;
-        while (crew_->workers().has_free() && hooks_->take(job)) {
+        while (crew_->threads().has_free() && may_take_jobs() && hooks_->take(job)) {
             const duration limit = job.what == hook_job::kind::miss
                                        ? duration(std::chrono::microseconds(
                                              config_.options.deadline_us * patience_factor))
                                        : duration(change_limit);
             const result<> submitted =
-                crew_->workers().submit(std::make_unique<call>(*this, std::move(job), limit));
+                crew_->threads().submit(std::make_unique<call>(*this, std::move(job), limit));
             EDDY_ASSERT(submitted);
         }
         progress_.set();
@@ -284,14 +353,14 @@ task<void> cache_hooks::flush() {
         if (!co_await with_timeout(left, progress_.wait())) break;
     }
     report_lost();
-    crew_->workers().end();
-    for (const auto& each : retired_) each->workers().end();
-    co_await await_end();
+    crew_->threads().end();
+    for (const auto& each : retired_) each->threads().end();
+    co_await await_end(std::max(loop::current().now() + end_patience,
+                                crew_->functions().has_own() ? end : time_point{}));
 }
 
-/// Awaits the end of all threads, for at most end_patience.
-task<void> cache_hooks::await_end() {
-    const time_point end = loop::current().now() + end_patience;
+/// Awaits the end of all threads, which make their last calls.
+task<void> cache_hooks::await_end(time_point end) {
     const auto at_work = [this] {
         std::size_t sum = crew_->at_work();
         for (const auto& each : retired_) sum += each->at_work();
@@ -323,7 +392,10 @@ void cache_hooks::report_lost() {
 }
 
 void cache_hooks::count(metrics& into) const {
-    if (hooks_ != nullptr) add_samples(into, hooks_->counts());
+    if (hooks_ == nullptr) return;
+    add_samples(into, hooks_->counts());
+    into.add_sample(hook_ticks_total, static_cast<double>(ticks_));
+    into.add_sample(hook_tick_errors_total, static_cast<double>(failed_ticks_));
 }
 
 }  // namespace eddy::runtime::cache

@@ -1,5 +1,5 @@
-// Hooks of a cache at work: jobs on their way between the engine and the worker threads that run
-// the script.
+// Hooks of a cache at work: jobs on their way between the engine and the threads that run the
+// script.
 #pragma once
 
 #include <eddy/io/event.hpp>
@@ -11,7 +11,7 @@
 #include "cache/script/hook_script.hpp"
 #include "runtime/cache/config/hook_config.hpp"
 #include "runtime/metrics.hpp"
-#include "script/workers.hpp"
+#include "script/script_threads.hpp"
 #include "serving/journal.hpp"
 
 #include <cstddef>
@@ -33,7 +33,7 @@ struct cache_context;
 class cache_hooks final : eddy::cache::hook_host {
 public:
     static constexpr std::size_t max_script_bytes = std::size_t{4} << 20;
-    /// Time limit of the workers for loading the script, which may connect to a backend then.
+    /// Time limit of the threads for loading the script, which may connect to a backend then.
     static constexpr duration load_patience = std::chrono::seconds(30);
     /// Within a second so many lines go to the journal; the others are counted.
     static constexpr std::uint64_t max_lines_a_second = 20;
@@ -42,7 +42,7 @@ public:
     cache_hooks(hook_config chosen, std::string owner, serving::journal& events);
     ~cache_hooks();
 
-    /// Reads the script and loads it in the workers.
+    /// Reads the script and loads it in its threads.
     task<outcome<>> prepare();
     /// Checks that the script, as it is now, can be loaded: one thread loads it, and ends. For an
     /// object of its own.
@@ -71,8 +71,13 @@ private:
 
     void hook_work_came() noexcept override { something_.set(); }
     task<outcome<std::unique_ptr<crew>>> load();
+    task<outcome<>> begin(crew& loaded);
+    outcome<std::unique_ptr<crew>> make_crew(const std::string& text, const std::string& name,
+                                             std::size_t threads);
+    task<outcome<>> await_all_of(crew& one, bool (crew::*are_there)() const noexcept);
     void end_retired();
-    task<void> await_end();
+    bool may_take_jobs() noexcept;
+    task<void> await_end(time_point end);
     void finish(eddy::cache::hook_answer&& answer);
     void notify() noexcept;
     void note(std::string line);
@@ -85,6 +90,9 @@ private:
     cache_context* context_ = nullptr;  // from attach() on
     std::unique_ptr<crew> crew_;
     std::vector<std::unique_ptr<crew>> retired_;  // until their threads have ended
+    time_point retired_at_{};                     // the last of them
+    std::uint64_t ticks_ = 0;
+    std::uint64_t failed_ticks_ = 0;
     eddy::cache::read_through* hooks_ = nullptr;
     std::deque<eddy::cache::hook_result> answers_;
     event something_;

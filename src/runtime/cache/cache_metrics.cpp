@@ -70,6 +70,9 @@ constexpr counted_metric<hook_counts> hook_metrics[] = {
 constexpr metric memory_limit = {"maxmemory_bytes", gauge,
                                  "Memory limit of keys, values and tables; 0 where there is none."};
 
+constexpr metric script_commands = {"script_commands_total", counter,
+                                    "Commands of scripts of other runtimes, without a socket."};
+
 }  // namespace
 
 void add_samples(metrics& to, const statistics& now) {
@@ -78,6 +81,10 @@ void add_samples(metrics& to, const statistics& now) {
 
 void add_samples(metrics& to, const hook_counts& now) {
     for (const auto& each : hook_metrics) to.add_sample(each.of, each.value(now));
+}
+
+void add_script_commands(metrics& to, std::uint64_t count) {
+    to.add_sample(script_commands, static_cast<double>(count));
 }
 
 void add_memory_limit(metrics& to, std::size_t limit) {

@@ -15,6 +15,7 @@
 #include "runtime/cache/files/dump_file.hpp"
 #include "runtime/cache/files/handover.hpp"
 #include "runtime/cache/files/yield.hpp"
+#include "runtime/scripting/script_options.hpp"
 #include "runtime/serving/tls_options.hpp"
 
 #include <fmt/format.h>
@@ -206,6 +207,17 @@ task<outcome<bool>> cache_server::reread_files() {
     auto loaded = co_await load_users(run_->engine, run_->context.settings.acl_file);
     if (!loaded) co_return std::unexpected(loaded.error());
     co_return true;
+}
+
+task<outcome<>> cache_server::reload_script() {
+    if (!run_ || !run_->hooks) co_return has_no_script(name());
+    auto reloaded = co_await run_->hooks->reload();
+    if (!reloaded) co_return std::unexpected(reloaded.error());
+    if (!*reloaded)
+        co_return refuse(400, fmt::format("--hooks: it has other functions than before; `eddy "
+                                          "reload {}` restarts the cache for that, with its keys",
+                                          name()));
+    co_return outcome<>();
 }
 
 outcome<> cache_server::apply(const settings& changed) {

@@ -24,10 +24,10 @@
 namespace eddy::runtime::cache {
 
 cache_server::cache_server(creation from)
-    : served_runtime(
-          {.what = "the cache", .thread_prefix = "db-"},
-          // The keys are this type's alone.
-          creation{from.name, from.options, from.events, from.host, nullptr, from.listeners}),
+    : served_runtime({.what = "the cache", .thread_prefix = "db-"},
+                     // The keys are this type's alone.
+                     creation{from.name, from.options, from.events, from.host, nullptr,
+                              from.listeners, from.is_held}),
       inherited_(std::move(from.inherited)) {}
 
 cache_server::~cache_server() = default;
@@ -94,7 +94,14 @@ task<outcome<>> cache_server::begin() {
     if (!loads) open_to_clients();
     // Clients that connected before got LOADING.
     eddy::cache::engine_files(run_->engine).set_starting(false);
+    serve_scripts();
     co_return outcome<>();
+}
+
+void cache_server::serve_scripts() {
+    EDDY_ASSERT(run_ && !run_->scripts);
+    run_->scripts = std::make_shared<script_calls>(run_->context, name());
+    daemon()->offer_cache(run_->scripts);
 }
 
 /// Reads the files, or the keys of the instance before. Clients get LOADING meanwhile.
@@ -167,6 +174,7 @@ void cache_server::retire(const serving::loop_worker& last) {
 
 task<void> cache_server::end() {
     run_->context.lockable.reset();
+    if (run_->scripts) last_script_commands_ += run_->scripts->count();
     last_stats_ = run_->engine.stats();
     last_max_memory_ = run_->engine.options().max_memory;
     last_stats_.keys = last_stats_.keys_with_expiry = 0;
@@ -184,6 +192,8 @@ void cache_server::add_counts(metrics& to) const {
     to.errors += now.errors;
     add_samples(to, now);
     add_memory_limit(to, run_ ? run_->engine.options().max_memory : last_max_memory_);
+    add_script_commands(
+        to, last_script_commands_ + (run_ && run_->scripts ? run_->scripts->count() : 0));
     if (run_ && run_->hooks) run_->hooks->count(to);
     to.latency = std::move(latency);
 }

@@ -18,6 +18,7 @@
 #include "runtime/cache/config/options.hpp"
 #include "runtime/cache/files/cache_files.hpp"
 #include "runtime/cache/replication/replicator.hpp"
+#include "runtime/cache/script_calls.hpp"
 #include "runtime/cache/server_commands.hpp"
 #include "runtime/metrics.hpp"
 #include "runtime/options/settings.hpp"
@@ -49,6 +50,7 @@ public:
     void resume() noexcept override;
     std::string lost() const override { return lost_; }
     task<outcome<std::uint64_t>> send(std::string message) override;
+    task<outcome<>> reload_script() override;
     outcome<> apply(const settings& changed) override;
     task<outcome<>> hand_over(settings next, std::shared_ptr<handover> to,
                               duration patience) override;
@@ -70,7 +72,8 @@ private:
         cache_upkeep upkeep{context, background};
         replicator replication{context};
         server_commands commands;
-        std::unique_ptr<cache_hooks> hooks;  // null without --hooks
+        std::unique_ptr<cache_hooks> hooks;               // null without --hooks
+        std::shared_ptr<script_calls> scripts = nullptr;  // null until it has started
     };
 
     static constexpr std::string_view no_memory_text = "there is no memory";
@@ -94,6 +97,7 @@ private:
     void note_addresses();
     task<outcome<>> load_beside_clients();
     void begin_tasks();
+    void serve_scripts();
     task<void> forget_keys();
     void admit(stream accepted, serving::served_listener& from) override;
     void reject(stream accepted);
@@ -118,6 +122,7 @@ private:
     histogram latency_;                          // of workers that have ended
     eddy::cache::statistics last_stats_;
     std::size_t last_max_memory_ = 0;
+    std::uint64_t last_script_commands_ = 0;
     bool start_given_up_ = false;
     // State of prepare_stop().
     std::uint64_t preparation_ = 0;  // another one when it is given up

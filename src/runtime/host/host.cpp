@@ -17,7 +17,17 @@ std::unexpected<problem> alone() {
 
 host::host(std::string name, std::shared_ptr<registry> runtimes,
            std::shared_ptr<message_bus> messages) noexcept
-    : name_(std::move(name)), runtimes_(std::move(runtimes)), messages_(std::move(messages)) {}
+    : runtimes_(std::move(runtimes)), messages_(std::move(messages)), name_(std::move(name)) {}
+
+void host::rename(std::string name) {
+    const std::lock_guard lock(mutex_);
+    name_ = std::move(name);
+}
+
+std::string host::name() const {
+    const std::lock_guard lock(mutex_);
+    return name_;
+}
 
 task<outcome<>> host::keep_options(nlohmann::json /*changed*/) { co_return alone(); }
 
@@ -34,6 +44,15 @@ outcome<address_watch> host::watch(std::string target) {
     return made;
 }
 
+void host::offer_cache(std::shared_ptr<local_cache> cache) {
+    if (runtimes_ != nullptr) runtimes_->offer_cache(name(), std::move(cache));
+}
+
+outcome<std::shared_ptr<local_cache>> host::find_cache(std::string_view target) const {
+    if (runtimes_ == nullptr) return alone();
+    return runtimes_->find_cache(target);
+}
+
 outcome<std::uint64_t> host::publish(std::string_view topic, std::string message) {
     if (messages_ == nullptr) return alone();
     return messages_->publish(topic, std::move(message));
@@ -46,6 +65,10 @@ outcome<subscription> host::subscribe(std::string topic) {
     if (auto added = add(made->notifier()); !added)
         return std::unexpected(std::move(added.error()));
     return made;
+}
+
+std::uint64_t host::last_message() const {
+    return messages_ == nullptr ? 0 : messages_->last_number();
 }
 
 outcome<> host::add(const std::shared_ptr<loop_notifier>& subscriber) {
@@ -69,7 +92,7 @@ void host::end() noexcept {
 }
 
 address_note host::note_address(const transport::address& where, const endpoint& bound) {
-    return runtimes_ == nullptr ? address_note() : runtimes_->note(name_, where, bound);
+    return runtimes_ == nullptr ? address_note() : runtimes_->note(name(), where, bound);
 }
 
 std::string host::server_at(const endpoint& where, bool is_datagram) const {

@@ -17,14 +17,16 @@ struct subscription::state {
     explicit state(std::string of) : topic(std::move(of)) {}
 
     /// False at a limit.
-    bool add(const std::shared_ptr<const std::string>& message) {
+    bool add(const std::shared_ptr<const std::string>& message, std::uint64_t number) {
         const std::lock_guard lock(mutex);
+        if (is_sealed) return false;
+        EDDY_ASSERT(messages.empty() || messages.back().number < number);
         if (messages.size() >= max_queued_messages ||
             bytes + message->size() > max_queued_message_bytes) {
             ++dropped;
             return false;
         }
-        messages.push_back({message, std::exchange(dropped, 0)});
+        messages.push_back({message, std::exchange(dropped, 0), number});
         bytes += message->size();
         return true;
     }
@@ -44,6 +46,7 @@ struct subscription::state {
     std::deque<bus_message> messages;
     std::size_t bytes = 0;
     std::uint64_t dropped = 0;
+    bool is_sealed = false;
 };
 
 namespace {
@@ -65,12 +68,13 @@ outcome<std::uint64_t> message_bus::publish(std::string_view topic, std::string 
         return refuse(400, fmt::format("the message has {} bytes; at most {} are possible",
                                        message.size(), max_message_bytes));
     const std::lock_guard lock(mutex_);
+    const std::uint64_t number = ++last_number_;
     const auto found = topics_.find(topic);
     if (found == topics_.end()) return 0;
     const auto shared = std::make_shared<const std::string>(std::move(message));
     std::uint64_t taken = 0;
     for (const auto& each : found->second) {
-        if (each->notifier->is_closed() || !each->add(shared)) continue;
+        if (each->notifier->is_closed() || !each->add(shared, number)) continue;
         each->notifier->notify();
         ++taken;
     }
@@ -85,6 +89,11 @@ outcome<subscription> message_bus::subscribe(std::string topic) {
         topics_[made->topic].push_back(made);
     }
     return subscription(shared_from_this(), std::move(made));
+}
+
+std::uint64_t message_bus::last_number() const {
+    const std::lock_guard lock(mutex_);
+    return last_number_;
 }
 
 void message_bus::forget(const subscription::state& which) {
@@ -112,12 +121,34 @@ const std::shared_ptr<loop_notifier>& subscription::notifier() const noexcept {
     return shared_->notifier;
 }
 
+void subscription::seal() noexcept {
+    EDDY_ASSERT(shared_ != nullptr);
+    {
+        const std::lock_guard lock(shared_->mutex);
+        shared_->is_sealed = true;
+    }
+    shared_->notifier->notify();
+}
+
+void subscription::end() noexcept {
+    EDDY_ASSERT(shared_ != nullptr);
+    std::deque<bus_message> dropped;  // freed without the lock
+    {
+        const std::lock_guard lock(shared_->mutex);
+        shared_->is_sealed = true;
+        shared_->messages.swap(dropped);
+        shared_->bytes = 0;
+    }
+    shared_->notifier->notify();
+}
+
 task<result<bus_message>> subscription::next() {
     EDDY_ASSERT(shared_ != nullptr);
     loop_notifier& notifier = *shared_->notifier;
     for (;;) {
         if (notifier.is_closed()) co_return fail(errc::closed);
         if (auto first = shared_->take()) co_return std::move(*first);
+        if (shared_->is_sealed) co_return fail(errc::closed);
         notifier.reset();
         const result<> waited = co_await notifier.wait();
         if (!waited) co_return fail(waited.error());

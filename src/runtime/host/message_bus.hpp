@@ -37,6 +37,8 @@ struct bus_message {
     std::shared_ptr<const std::string> bytes;  ///< shared with other subscriptions
     /// Messages that the subscription has lost since the one before, for want of room.
     std::uint64_t dropped_before = 0;
+    /// Place among all messages of the bus: each has a greater one than those before.
+    std::uint64_t number = 0;
 };
 
 /// Subscription to a topic. It belongs to the loop that it was made on, and must outlive its
@@ -50,6 +52,11 @@ public:
     /// Waits for the next message. errc::cancelled; errc::closed once the instance that subscribed
     /// has stopped: what was queued is dropped.
     task<result<bus_message>> next();
+    /// Takes no message from now on: after the queued ones next() is errc::closed. The loop's
+    /// thread.
+    void seal() noexcept;
+    /// Takes no message from now on, and drops the queued ones. The loop's thread.
+    void end() noexcept;
 
 private:
     friend class message_bus;
@@ -71,6 +78,8 @@ public:
     /// Subscribes from now on. Refuses (400) a name that is empty or too long. The calling thread's
     /// loop.
     outcome<subscription> subscribe(std::string topic);
+    /// Number of the last message of all topics; 0 before the first.
+    std::uint64_t last_number() const;
 
 private:
     friend class subscription;
@@ -78,7 +87,8 @@ private:
 
     void forget(const subscription::state& which);
 
-    std::mutex mutex_;
+    mutable std::mutex mutex_;
+    std::uint64_t last_number_ = 0;
     std::map<std::string, subscribers, std::less<>> topics_;
 };
 

@@ -51,6 +51,23 @@ TEST_P(subscriptions, get_the_messages_of_their_topic_in_order) {
     });
 }
 
+TEST_P(subscriptions, drop_what_is_queued_at_their_end) {
+    run([&]() -> task<void> {
+        const neighbours all;
+        auto one = std::make_shared<test_host>(all, "one");
+        subscription kept = must_do(one->subscribe("news"));
+        subscription ended = must_do(one->subscribe("news"));
+        must_do(one->publish("news", "a"));
+        const bus_message shared = must(co_await kept.next());
+        EXPECT_EQ(shared.bytes.use_count(), 2);
+        ended.end();
+        EXPECT_EQ(shared.bytes.use_count(), 1);
+        EXPECT_EQ(must_do(one->publish("news", "b")), 1U);
+        const auto none = co_await ended.next();
+        EXPECT_EQ(none.error(), errc::closed);
+    });
+}
+
 task<void> publish_later(std::shared_ptr<host> by, std::string message) {
     static_cast<void>(co_await loop::current().sleep_for(2ms));
     must_do(by->publish("news", std::move(message)));

@@ -88,9 +88,9 @@ address_note registry::note(std::string runtime, const transport::address& where
 
 void registry::forget(std::uint64_t note) {
     const std::lock_guard lock(mutex_);
-    const auto found = std::find_if(notes_.begin(), notes_.end(),
-                                    [&](const noted_address& each) { return each.id == note; });
-    EDDY_ASSERT(found != notes_.end());
+    // Numbers grow, and notes are in their order.
+    const auto found = std::ranges::lower_bound(notes_, note, {}, &noted_address::id);
+    EDDY_ASSERT(found != notes_.end() && found->id == note);
     const std::string runtime = std::move(found->runtime);
     notes_.erase(found);
     notify_running(runtime);
@@ -138,11 +138,53 @@ void registry::remove(std::string_view name) {
     runtimes_.erase(found);
 }
 
+void registry::rename(std::string_view name, std::string to) {
+    const std::lock_guard lock(mutex_);
+    auto moved = runtimes_.find(name);
+    if (moved == runtimes_.end()) return;
+    notify(moved->first, moved->second);
+    for (noted_address& each : notes_)
+        if (each.runtime == name) each.runtime = to;
+    auto node = runtimes_.extract(moved);
+    node.key() = std::move(to);
+    const auto at = runtimes_.insert(std::move(node)).position;
+    notify(at->first, at->second);
+}
+
 // --- Resolving and watching ------------------------------------------------------------------
 
 void registry::add_addresses(served_addresses& to, std::string_view runtime) const {
     for (const noted_address& each : notes_)
         if (each.runtime == runtime) to.push_back({each.runtime, each.where});
+}
+
+outcome<registry::entries::const_iterator> registry::find(std::string_view target) const {
+    auto at = runtimes_.find(target);
+    if (at == runtimes_.end())
+        at = std::find_if(runtimes_.begin(), runtimes_.end(),
+                          [&](const auto& each) { return each.second.id == target; });
+    if (at == runtimes_.end()) {
+        std::vector<std::string_view> names;
+        for (const auto& [name, each] : runtimes_) names.push_back(name);
+        return std::unexpected(unknown_runtime(target, names));
+    }
+    return at;
+}
+
+void registry::offer_cache(std::string_view name, std::shared_ptr<local_cache> cache) {
+    const std::lock_guard lock(mutex_);
+    const auto found = runtimes_.find(name);
+    if (found != runtimes_.end()) found->second.cache = std::move(cache);
+}
+
+outcome<std::shared_ptr<local_cache>> registry::find_cache(std::string_view target) const {
+    const std::lock_guard lock(mutex_);
+    const auto at = find(target);
+    if (!at) return std::unexpected(at.error());
+    const auto& [name, found] = **at;
+    if (found.cache != nullptr) return found.cache;
+    if (found.is_running) return refuse(400, fmt::format("\"{}\" is no cache", name));
+    return refuse(409, fmt::format("\"{0}\" does not run; start it with: eddy start {0}", name));
 }
 
 outcome<served_addresses> registry::resolve(std::string_view target) const {
@@ -164,16 +206,9 @@ outcome<served_addresses> registry::resolve(std::string_view target) const {
                                              "those there are",
                                              target));
     }
-    auto at = runtimes_.find(target);
-    if (at == runtimes_.end())
-        at = std::find_if(runtimes_.begin(), runtimes_.end(),
-                          [&](const auto& each) { return each.second.id == target; });
-    if (at == runtimes_.end()) {
-        std::vector<std::string_view> names;
-        for (const auto& [name, each] : runtimes_) names.push_back(name);
-        return std::unexpected(unknown_runtime(target, names));
-    }
-    if (at->second.is_running) add_addresses(found, at->first);
+    const auto at = find(target);
+    if (!at) return std::unexpected(at.error());
+    if ((*at)->second.is_running) add_addresses(found, (*at)->first);
     return found;
 }
 

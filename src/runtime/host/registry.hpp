@@ -11,6 +11,7 @@
 #include <eddy/transport/transport.hpp>
 
 #include "base/problem.hpp"
+#include "runtime/host/local_cache.hpp"
 #include "runtime/host/loop_notifier.hpp"
 
 #include <atomic>
@@ -101,6 +102,14 @@ public:
     /// True after a successful start, false before a stop.
     void set_running(std::string_view name, bool is_running);
     void remove(std::string_view name);
+    /// The runtime, with all that it serves, has another name from now on, which is free.
+    void rename(std::string_view name, std::string to);
+
+    /// The runtime is a cache that scripts of others may use from now on; null: no longer.
+    void offer_cache(std::string_view name, std::shared_ptr<local_cache> cache);
+    /// The cache of that name or id. Refuses an unknown runtime (404), one that does not run (409),
+    /// and one that is no cache (400).
+    outcome<std::shared_ptr<local_cache>> find_cache(std::string_view target) const;
 
     /// The addresses of a runtime, by name or id, or those of all that a pattern names ("web*",
     /// "@group"), in the order of names. Empty when none runs. Refuses (404) an unknown runtime,
@@ -122,6 +131,7 @@ private:
         std::string id;
         std::string group;
         bool is_running = false;
+        std::shared_ptr<local_cache> cache = nullptr;
     };
     struct noted_address {
         std::uint64_t id;
@@ -132,13 +142,16 @@ private:
 
     void forget(std::uint64_t note);
     void forget(const address_watch::state& watch);
+    using entries = std::map<std::string, entry, std::less<>>;
+
     // These expect the lock.
+    outcome<entries::const_iterator> find(std::string_view target) const;
     void add_addresses(served_addresses& to, std::string_view runtime) const;
     void notify(std::string_view name, const entry& of) const noexcept;
     void notify_running(std::string_view name) const noexcept;
 
     mutable std::mutex mutex_;
-    std::map<std::string, entry, std::less<>> runtimes_;
+    entries runtimes_;
     std::vector<noted_address> notes_;
     std::vector<std::shared_ptr<address_watch::state>> watches_;
     std::uint64_t last_note_ = 0;

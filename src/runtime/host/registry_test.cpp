@@ -257,6 +257,22 @@ task<void> follow(std::shared_ptr<host> of, std::string target, std::string last
     done.count_down();
 }
 
+TEST(registry, a_rename_moves_what_is_served) {
+    const auto all = std::make_shared<registry>();
+    all->add("old", "1", "g");
+    const address_note note = serve(*all, "old", 7000);
+    all->set_running("old", true);
+    all->rename("old", "new");
+    ASSERT_TRUE(all->resolve("new"));
+    ASSERT_EQ(all->resolve("new")->size(), 1U);
+    EXPECT_EQ(all->resolve("new")->front().runtime, "new");
+    EXPECT_EQ(all->resolve("1")->size(), 1U);
+    EXPECT_EQ(all->resolve("@g")->size(), 1U);
+    EXPECT_FALSE(all->resolve("old"));
+    all->rename("nobody", "x");
+    EXPECT_FALSE(all->resolve("x"));
+}
+
 TEST(registry, watches_of_several_loops_see_the_last_of_many_changes) {
     loop_group_options options;
     options.threads = 3;

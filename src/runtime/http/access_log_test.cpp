@@ -1,5 +1,5 @@
 // Access log: its formats as strict parsers read them, escapes, time zones and labels of clients.
-#include "runtime/http/access_log.hpp"
+#include "runtime/logs/access_log.hpp"
 
 #include "runtime/http/testing.hpp"
 
@@ -14,16 +14,17 @@
 #include <string_view>
 #include <vector>
 
-namespace eddy::runtime::http {
+namespace eddy::runtime {
 namespace {
 
-using namespace http::testing;
+using namespace runtime::http::testing;
 using eddy::http::client_label;
 using eddy::http::exchange_record;
 using ::testing::Each;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
+using ::testing::StartsWith;
 
 /// The time zone of this process as long as it lives.
 class time_zone {
@@ -97,6 +98,43 @@ TEST(access_log, the_lines_of_the_formats) {
     EXPECT_EQ(read["time"], "2000-10-10T20:55:36.000Z");
     EXPECT_EQ(read["client"], "192.0.2.7:4711");
     EXPECT_EQ(read["user"], "alice");
+}
+
+TEST(access_log, says_what_a_proxy_has_announced) {
+    const time_zone utc("UTC0");
+    proxy_protocol::client_values said;
+    said.alpn = "h2";
+    said.authority = "a.example\" }\n\xff";
+    said.unique_id = std::string("\1\0\xfe", 3);
+    said.has_tls = said.is_verified = true;
+    said.tls_version = "TLSv1.3";
+    said.tls_cipher = "X";
+    said.tls_name = "a b";
+    const auto line = [&](access_format format, std::string user = "") {
+        access_log_writer writer(format);
+        return writer.line(
+            log_label(format, must(endpoint::ip("192.0.2.7", 1)), std::move(user), &said),
+            answered(nullptr), at_second(known_second));
+    };
+    EXPECT_THAT(line(access_format::common), StartsWith("192.0.2.7 - CN=a\\x20b ["));
+    EXPECT_THAT(line(access_format::common, "own"), StartsWith("192.0.2.7 - own ["));
+    const std::string text = line(access_format::json);
+    EXPECT_EQ(text.find('\n'), text.size() - 1);
+    const json read = json::parse(text);
+    EXPECT_EQ(read["user"], "CN=a b");
+    EXPECT_EQ(
+        read["announced"],
+        (json{{"alpn", "h2"},
+              {"authority", "a.example\" }\n\xef\xbf\xbd"},
+              {"unique_id", "0100fe"},
+              {"tls",
+               {{"version", "TLSv1.3"}, {"cipher", "X"}, {"name", "a b"}, {"verified", true}}}}));
+    said = {};
+    said.unique_id = "C0A8-17:4711";
+    EXPECT_EQ(json::parse(line(access_format::json))["announced"],
+              (json{{"unique_id", "C0A8-17:4711"}}));
+    said = {};
+    EXPECT_FALSE(json::parse(line(access_format::json)).contains("announced"));
 }
 
 TEST(access_log, what_is_not_there_is_a_dash) {
@@ -330,4 +368,4 @@ TEST_P(access_log_clients, of_a_unix_socket_have_one_word) {
 }
 
 }  // namespace
-}  // namespace eddy::runtime::http
+}  // namespace eddy::runtime

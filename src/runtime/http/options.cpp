@@ -5,12 +5,16 @@
 #include "runtime/listening.hpp"
 #include "runtime/options/bound_options.hpp"
 #include "runtime/serving/accept_options.hpp"
+#include "runtime/serving/request_rows.hpp"
 #include "runtime/serving/serving_rows.hpp"
 #include "runtime/serving/shm_options.hpp"
 #include "runtime/serving/threads.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace eddy::runtime::http {
@@ -21,6 +25,27 @@ using eddy::http::static_options;
 using transport::scheme;
 
 using row = bound_option<config>;
+
+/// Makes the name of a file below --root of one that begins with a slash, or with --root itself.
+outcome<> make_relative(std::string_view flag, std::string_view root, std::string& name) {
+    if (name.empty()) return {};
+    while (root.ends_with('/')) root.remove_suffix(1);
+    std::string_view left = name;
+    if (left.starts_with(root) && left.substr(root.size()).starts_with('/'))
+        left.remove_prefix(root.size());
+    left.remove_prefix(std::min(left.find_first_not_of('/'), left.size()));
+    for (std::string_view rest = left;;) {
+        const std::string_view segment = rest.substr(0, rest.find('/'));
+        if (segment.empty() || segment == "." || segment == "..")
+            return refuse(400, fmt::format("--{} {} names no file below --root: write a name such "
+                                           "as index.html",
+                                           flag, name));
+        if (segment.size() == rest.size()) break;
+        rest.remove_prefix(segment.size() + 1);
+    }
+    name = std::string(left);
+    return {};
+}
 
 /// Served files, and the way they are served.
 bound_options<config> file_rows() {
@@ -91,6 +116,9 @@ bound_options<config> client_rows() {
              .help = "largest first line (414 beyond it), and largest header (431) of a request",
              .minimum = 256,
              .maximum = 1 << 20}),
+        row::bound(
+            nested(&config::limits, nested(&session_limits::parser, &http1::limits::header_count)),
+            max_fields_option("largest number of header fields of a request; 431 beyond it")),
         row::none_at_zero(nested(&config::limits, &session_limits::request_time),
                           {.name = "request-timeout",
                            .kind = option_kind::duration,
@@ -113,6 +141,7 @@ bound_options<config> client_rows() {
                            .help = "close a connection whose client takes less than 256 KiB of a "
                                    "response in this time; 0 is never"}),
         keepalive_row<config>(),
+        accept_proxy_row<config>(),
     };
 }
 
@@ -123,26 +152,23 @@ bound_options<config> log_rows() {
                                               .value_name = "FILE",
                                               .help = "append a line for each request to this file",
                                               .is_path = true}),
-        row::choice(&config::format,
-                    {.name = "access-format",
-                     .kind = option_kind::choice,
-                     .value_name = "FORMAT",
-                     .default_value = "common",
-                     .help = "lines of the access log: common or combined, as other servers write "
-                             "them, or json"},
-                    {{"common", access_format::common},
-                     {"combined", access_format::combined},
-                     {"json", access_format::json}}),
+        access_format_row<config>(),
     };
 }
 
 }  // namespace
 
 const bound_options<config>& option_rows() {
-    static const bound_options<config> rows =
-        joined({listening_rows<config>(
-                    "serve on a URI instead: tcp://HOST:PORT, unix:///PATH or handoff:///PATH"),
-                secure_rows<config>(), file_rows(), client_rows(), log_rows()});
+    static const bound_options<config> rows = joined(
+        {listening_rows<config>(
+             "serve on a URI instead: tcp://HOST:PORT, unix:///PATH, shm:///PATH, shm://:PORT "
+             "or handoff:///PATH"),
+         secure_rows<config>(),
+         file_rows(),
+         client_rows(),
+         log_rows(),
+         script_rows<config>(),
+         {script_body_row<config>()}});
     return rows;
 }
 
@@ -152,14 +178,23 @@ outcome<config> read_config(const settings& chosen) {
                                        "HTTP needs a stream; write --listen tcp://HOST:PORT", read);
     if (!serving) return std::unexpected(serving.error());
     eddy::http::accept_by_alpn(read.where);
-    if (!chosen.has("root"))
-        return refuse(400, "an http runtime serves a folder; say which by --root DIR");
+    if (!chosen.has("root") && !chosen.has("lua"))
+        return refuse(
+            400,
+            "an http runtime serves a folder, or answers by a script; say which by --root "
+            "DIR or --lua FILE");
     if (auto bound = read_bound(option_rows(), chosen, read); !bound)
         return std::unexpected(bound.error());
+    if (auto fine = read_script_file(chosen, read.script, true); !fine)
+        return std::unexpected(std::move(fine.error()));
+    if (auto fine = make_relative("index", read.root, read.files.index); !fine)
+        return std::unexpected(std::move(fine.error()));
+    if (auto fine = make_relative("spa", read.root, read.files.fallback); !fine)
+        return std::unexpected(std::move(fine.error()));
     read.limits.parser.start_line = read.limits.parser.header_bytes;
     read.limits.read_time = read.limits.request_time;
-    if (chosen.given("access-format") && read.access_log.empty())
-        return refuse(400, "--access-format has no effect without --access-log FILE");
+    if (auto fine = check_access_format(chosen, read.access_log); !fine)
+        return std::unexpected(std::move(fine.error()));
     if (!http1::is_field_value(read.files.cache_control))
         return refuse(
             400,

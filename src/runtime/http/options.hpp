@@ -5,9 +5,11 @@
 #include <eddy/http/static_files.hpp>
 
 #include "base/problem.hpp"
+#include "runtime/logs/access_log.hpp"
 #include "runtime/options/bound_options.hpp"
 #include "runtime/options/option.hpp"
 #include "runtime/options/settings.hpp"
+#include "runtime/scripting/script_rows.hpp"
 #include "runtime/serving/serving_config.hpp"
 
 #include <cstddef>
@@ -16,22 +18,16 @@
 
 namespace eddy::runtime::http {
 
-/// Lines of the access log.
-enum class access_format : std::uint8_t {
-    common,    ///< the Common Log Format of NCSA httpd
-    combined,  ///< the same with Referer and User-Agent, as Apache httpd and nginx write it
-    json,      ///< an object a line
-};
-
 /// Checked and converted.
 struct config : serving_config {
-    std::string root;  ///< folder of the files
+    std::string root;  ///< folder of the files; empty: none
     eddy::http::static_options files;
     bool compress = false;  ///< responses are compressed when a client accepts it
     eddy::http::session_limits limits;
     std::uint64_t max_connections = 0;
     std::string access_log;  ///< empty: none
     access_format format = access_format::common;
+    script_config script = {};
 };
 
 /// Rows of the options, in the order of help.

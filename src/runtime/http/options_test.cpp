@@ -1,6 +1,7 @@
 // Effects of a site's options.
 #include "runtime/http/options.hpp"
 
+#include "runtime/http/script/options_test.hpp"
 #include "runtime/http/testing.hpp"
 #include "runtime/options/option_effects.hpp"
 #include "runtime/options/row_checks.hpp"
@@ -43,10 +44,12 @@ task<void> the_folder_is_served(std::string type) {
 task<void> the_index_answers_for_its_folder(std::string type) {
     const temporary_folder folder;
     write_file(folder, "start.html", "the start");
-    subject s(type, site_of(folder, {{"index", "start.html"}}));
-    co_await s.start();
-    EXPECT_EQ((co_await get_from(s, "/")).content, "the start");
-    co_await s->stop(0s);
+    for (const char* const name : {"start.html", "/start.html"}) {
+        subject s(type, site_of(folder, {{"index", name}}));
+        co_await s.start();
+        EXPECT_EQ((co_await get_from(s, "/")).content, "the start");
+        co_await s->stop(0s);
+    }
 }
 
 task<void> a_folder_is_listed(std::string type) {
@@ -65,12 +68,17 @@ task<void> a_folder_is_listed(std::string type) {
 task<void> a_file_answers_for_paths_without_one(std::string type) {
     const temporary_folder folder;
     write_file(folder, "app.html", "the application");
-    subject s(type, site_of(folder, {{"spa", "app.html"}}));
-    co_await s.start();
-    const answer got = co_await get_from(s, "/users/7");
-    EXPECT_EQ(got.status(), "200");
-    EXPECT_EQ(got.content, "the application");
-    co_await s->stop(0s);
+    for (const std::string& name :
+         {std::string("app.html"), std::string("/app.html"), folder.file("app.html")}) {
+        subject s(type, site_of(folder, {{"spa", name}}));
+        co_await s.start();
+        for (const char* const route : {"/users/7", "/a%2Fb", "/.settings", "/100%"}) {
+            const answer got = co_await get_from(s, route);
+            EXPECT_EQ(got.status(), "200") << name << " " << route;
+            EXPECT_EQ(got.content, "the application");
+        }
+        co_await s->stop(0s);
+    }
 }
 
 task<void> files_are_kept_in_memory(std::string type) {
@@ -179,6 +187,21 @@ task<void> heads_are_limited(std::string type) {
     co_await s->stop(0s);
 }
 
+task<void> fields_are_counted(std::string type) {
+    const temporary_folder folder;
+    write_file(folder, "a.txt", "hello");
+    for (const std::size_t most : {3U, 200U}) {
+        subject s(type, site_of(folder, {{"max_fields", most}}));
+        co_await s.start();
+        // Host is one.
+        std::string fields;
+        for (std::size_t i = 1; i < most; ++i) fields += "A: b\r\n";
+        EXPECT_EQ((co_await get_from(s, "/a.txt", fields)).status(), "200");
+        EXPECT_EQ((co_await get_from(s, "/a.txt", fields + "A: b\r\n")).status(), "431");
+        co_await s->stop(0s);
+    }
+}
+
 task<void> slow_requests_are_refused(std::string type) {
     const temporary_folder folder;
     subject s(type, site_of(folder, {{"request_timeout", "50ms"}}));
@@ -244,9 +267,22 @@ task<void> logs_have_a_format(std::string type) {
 TEST(http_options, each_is_read_into_its_member_and_changed_live) {
     const json before = {{"unix", "/s"}, {"root", "/r"}};
     const json logged = {{"unix", "/s"}, {"root", "/r"}, {"access_log", "/l"}};
-    const option_changes own = {{"access-format", {logged, {{"access_format", "json"}}}},
+    const temporary_folder folder;
+    write_file(folder, "a.lua", "count = 1");
+    json scripted = before;
+    scripted["lua"] = folder.file("a.lua");
+    const option_changes own = {{"lua", {before, {{"lua", folder.file("a.lua")}}}},
+                                {"lua-path", {scripted, {{"lua_path", {"/a"}}}}},
+                                {"lua-unsafe", {scripted, {{"lua_unsafe", true}}}},
+                                {"lua-admin", {scripted, {{"lua_admin", true}}}},
+                                {"lua-memory", {scripted, {{"lua_memory", "9M"}}}},
+                                {"lua-slice", {scripted, {{"lua_slice", "9ms"}}}},
+                                {"lua-time", {scripted, {{"lua_time", "9s"}}}},
+                                {"lua-body", {scripted, {{"lua_body", "9M"}}}},
+                                {"access-format", {logged, {{"access_format", "json"}}}},
                                 {"allow-users", {before, {{"allow_users", "0"}}}},
-                                {"tcp-keepalive", {before, {{"tcp_keepalive", "9s"}}}}};
+                                {"tcp-keepalive", {before, {{"tcp_keepalive", "9s"}}}},
+                                {"accept-proxy", {before, {{"accept_proxy", "unix"}}}}};
     check_reading(option_rows(), read_config, before, own);
     check_live(option_rows(), read_config, before, own);
 }
@@ -258,7 +294,7 @@ namespace eddy::runtime::testing {
 
 effect_table http_effects() {
     using namespace http;
-    return {
+    effect_table all = {
         {{"http", "root"}, {the_folder_is_served}},
         {{"http", "index"}, {the_index_answers_for_its_folder}},
         {{"http", "listing"}, {a_folder_is_listed}},
@@ -270,11 +306,14 @@ effect_table http_effects() {
         {{"http", "spa"}, {a_file_answers_for_paths_without_one}},
         {{"http", "threads"}, {threads_answer_requests, kernel}},
         {{"http", "max-header"}, {heads_are_limited}},
+        {{"http", "max-fields"}, {fields_are_counted}},
         {{"http", "request-timeout"}, {slow_requests_are_refused}},
         {{"http", "write-timeout"}, {clients_that_take_nothing_are_closed}},
         {{"http", "access-log"}, {requests_are_logged}},
         {{"http", "access-format"}, {logs_have_a_format}},
     };
+    add_script_effects(all);
+    return all;
 }
 
 }  // namespace eddy::runtime::testing

@@ -1,15 +1,15 @@
 // Serving the clients of a site on one loop.
 #include "runtime/http/site_worker.hpp"
 
+#include <eddy/io/loop.hpp>
+
 #include "http/codings/compression.hpp"
-#include "runtime/clock.hpp"
-#include "transport/secure.hpp"
+#include "runtime/scripting/script_limits.hpp"
 
 #include <fmt/format.h>
 
-#include <chrono>
+#include <algorithm>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
@@ -25,37 +25,86 @@ constexpr std::size_t compressed_share = 8;
 
 }  // namespace
 
-site_worker::site_worker(const serving::worker_place& place, site_context& of, const config& chosen,
-                         eddy::http::static_files files)
+site_worker::site_worker(const serving::worker_place& place, request_log& log, const config& chosen,
+                         std::optional<eddy::http::static_files> files,
+                         const script_identity& identity)
     : server_worker(place, this, chosen.limits, chosen.max_connections),
-      context_(of),
       config_(chosen),
-      lines_(chosen.format),
+      requests_(log, chosen.format, place.count > 1),
       files_(std::move(files)),
       compressed_(chosen.files.cache_bytes / compressed_share),
       index_(place.index),
-      compressed_bytes_(chosen.files.cache_bytes / compressed_share),
-      is_shared_(place.count > 1) {}
+      compressed_bytes_(chosen.files.cache_bytes / compressed_share) {
+    const bool serves = place.count == 1 || place.index != 0;
+    if (!chosen.script || !serves) return;
+    auto made = site_script::make(chosen.script, identity, place.events);
+    if (made) script_ = std::move(*made);
+    if (!made) script_fault_ = made.error().message;
+}
 
 site_worker::~site_worker() = default;
+
+task<void> site_worker::drain(duration limit) {
+    const time_point last = loop::current().after(limit);
+    if (script_) co_await script_->stop(std::min<duration>(limit, script_farewell));
+    co_await server_worker::drain(std::max(last - loop::current().now(), duration{}));
+    if (!script_) co_return;
+    const duration left = last - loop::current().now();
+    co_await script_->end(std::clamp(left, duration{}, duration(script_farewell)));
+}
+
+task<outcome<>> site_worker::start_script() {
+    if (!script_fault_.empty()) co_return refuse(400, script_fault_);
+    if (!script_) co_return outcome<>();
+    co_return co_await script_->start();
+}
+
+task<outcome<>> site_worker::prepare_script(script_file by) {
+    if (!script_) co_return outcome<>();
+    co_return co_await script_->prepare(std::move(by));
+}
+
+void site_worker::adopt_script() {
+    if (script_) script_->adopt();
+}
+
+void site_worker::discard_script() {
+    if (script_) script_->discard();
+}
 
 void site_worker::apply(const config& chosen) {
     copy_live(option_rows(), chosen, config_);
     set_max_connections(config_.max_connections);
 }
 
-void site_worker::replace_files(eddy::http::static_files files) {
+void site_worker::replace_files(std::optional<eddy::http::static_files> files) {
     files_ = std::move(files);
     compressed_ = eddy::http::coded_cache(compressed_bytes_);
 }
 
 task<eddy::http::response> site_worker::handle(eddy::http::request& incoming) {
-    if (config_.compress) return answer_compressed(incoming);
-    return files_.serve(incoming, incoming.path());
+    if (script_ && script_->answers()) return answer_by_script(incoming);
+    return serve(incoming);
+}
+
+task<eddy::http::response> site_worker::answer_by_script(eddy::http::request& incoming) {
+    auto answer = co_await script_->answer(incoming);
+    if (!answer) co_return co_await serve(incoming);
+    if (config_.compress) eddy::http::compress_response(incoming, *answer);
+    co_return std::move(*answer);
+}
+
+/// The files.
+task<eddy::http::response> site_worker::serve(eddy::http::request& incoming) {
+    if (config_.compress && files_) return answer_compressed(incoming);
+    if (files_) return files_->serve(incoming, incoming.path());
+    return [](site_worker& self) -> task<eddy::http::response> {
+        co_return self.reject(404, "there is nothing here");
+    }(*this);
 }
 
 task<eddy::http::response> site_worker::answer_compressed(eddy::http::request& incoming) {
-    eddy::http::response answer = co_await files_.serve(incoming, incoming.path());
+    eddy::http::response answer = co_await files_->serve(incoming, incoming.path());
     eddy::http::compress_response(incoming, answer, {}, compressed_);
     co_return answer;
 }
@@ -66,30 +115,12 @@ eddy::http::response site_worker::reject(int status, std::string_view what) {
 }
 
 std::unique_ptr<const client_label> site_worker::label(const stream& accepted) const {
-    if (!context_.has_log) return nullptr;
-    return std::make_unique<const client_label>(
-        log_label(lines_.format(), accepted.peer(), transport::verified_subject(accepted)));
+    return requests_.label(accepted, announced());
 }
 
 void site_worker::note(const client_label* from, const exchange_record& what) {
     server_worker::note(from, what);
-    const auto place = static_cast<std::size_t>(what.status / 100 - 1);
-    if (place < by_status_.size()) ++by_status_[place];
-    // The record's time is by the loop's turns, within one of which most requests are answered.
-    const duration took = what.time + (precise_now() - loop::current().now());
-    {
-        std::unique_lock lock(latency_guard_, std::defer_lock);
-        if (is_shared_) lock.lock();
-        latency_.record(static_cast<std::uint64_t>(took.count()));
-    }
-    if (from == nullptr) return;
-    const std::string line = lines_.line(*from, what, std::chrono::system_clock::now());
-    if (!context_.log.append(line, 1)) ++counted_.dropped;
-}
-
-histogram site_worker::latency() const {
-    const std::lock_guard lock(latency_guard_);
-    return latency_;
+    requests_.note(from, what, counted_.dropped);
 }
 
 }  // namespace eddy::runtime::http

@@ -11,7 +11,15 @@
 
 namespace eddy::runtime {
 
-enum class option_kind { flag, integer, size, duration, text, choice };
+enum class option_kind {
+    flag,
+    integer,
+    size,
+    duration,
+    text,
+    choice,
+    list,  ///< texts: the flag is repeated, in JSON it is a list
+};
 
 /// Name of a parameter in another program, and the flag to write in its place.
 struct foreign_name {

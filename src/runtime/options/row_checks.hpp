@@ -33,6 +33,7 @@ inline json other_value(const option& of) {
         case option_kind::choice:
             return std::string(of.choices.front() == of.default_value ? of.choices.back()
                                                                       : of.choices.front());
+        case option_kind::list: return json::array({"other"});
     }
     return {};
 }

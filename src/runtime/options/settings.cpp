@@ -11,6 +11,7 @@
 #include "runtime/options/units.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -24,6 +25,8 @@ using nlohmann::json;
 
 /// The longest value of a text option, in bytes. Paths and URIs are shorter by far.
 constexpr std::size_t max_text = 4096;
+/// Items of a list at most.
+constexpr std::size_t max_items = 256;
 /// Longest part of a wrong value that a message repeats.
 constexpr std::size_t max_quoted = 60;
 
@@ -79,6 +82,7 @@ std::string wrong_kind(const option& o, const json& given) {
             break;
         case option_kind::text: right = "write a text"; break;
         case option_kind::choice: break;
+        case option_kind::list: right = "write a text, or a list of texts"; break;
     }
     if (o.kind == option_kind::choice) {
         std::string_view meant =
@@ -174,6 +178,21 @@ outcome<std::string> read_text(const option& of, const json& written) {
     return text;
 }
 
+/// The items that are not empty; one text is a list of one.
+outcome<std::vector<std::string>> read_list(const option& of, const json& written) {
+    const json all = written.is_array() ? written : json::array({written});
+    if (all.size() > max_items)
+        return refuse(400, fmt::format("--{} is given {} times, and may be given at most {} times",
+                                       of.name, all.size(), max_items));
+    std::vector<std::string> items;
+    for (const json& each : all) {
+        outcome<std::string> text = read_text(of, each);
+        if (!text) return std::unexpected(std::move(text.error()));
+        if (!text->empty()) items.push_back(std::move(*text));
+    }
+    return items;
+}
+
 outcome<std::string> read_choice(const option& of, const json& written) {
     const bool known =
         written.is_string() && std::find(of.choices.begin(), of.choices.end(),
@@ -193,6 +212,50 @@ void use_current_names(std::span<const option> table, json& given) {
         given[option_key(each.name)] = std::move(*found);
         given.erase(option_key(each.former_name));
     }
+}
+
+outcome<> settings::read_value(const option& o, const json& written, value& v) {
+    switch (o.kind) {
+        case option_kind::flag: {
+            const result<bool> on = parse_flag(written);
+            if (!on) return refuse(400, wrong_kind(o, written));
+            v.number = *on ? 1 : 0;
+            v.text = *on ? "true" : "false";
+            break;
+        }
+        case option_kind::integer:
+        case option_kind::size:
+        case option_kind::duration: {
+            const outcome<std::int64_t> number = read_number(o, written);
+            if (!number) return std::unexpected(number.error());
+            v.number = *number;
+            v.text = written.is_string() ? written.get<std::string>() : written_number(o, *number);
+            break;
+        }
+        case option_kind::text: {
+            outcome<std::string> text = read_text(o, written);
+            if (!text) return std::unexpected(text.error());
+            v.text = std::move(*text);
+            // `--log ""` takes the option back, as null does in JSON.
+            if (v.text.empty()) v.given = false;
+            break;
+        }
+        case option_kind::choice: {
+            outcome<std::string> chosen = read_choice(o, written);
+            if (!chosen) return std::unexpected(chosen.error());
+            v.text = std::move(*chosen);
+            break;
+        }
+        case option_kind::list: {
+            outcome<std::vector<std::string>> items = read_list(o, written);
+            if (!items) return std::unexpected(items.error());
+            v.items = std::move(*items);
+            v.text = fmt::format("{}", fmt::join(v.items, ", "));
+            if (v.items.empty()) v.given = false;
+            break;
+        }
+    }
+    return {};
 }
 
 outcome<settings> settings::parse(std::span<const option> table, const json& given) {
@@ -218,44 +281,12 @@ outcome<settings> settings::parse(std::span<const option> table, const json& giv
         const bool is_given = !written.is_null();
         if (!is_given && !o.default_value.empty()) written = std::string(o.default_value);
 
-        value v{o.name, o.kind, is_given, 0, {}};
+        value v{o.name, o.kind, is_given, 0, {}, {}};
         if (written.is_null()) {
             checked.values_.push_back(std::move(v));
             continue;
         }
-        switch (o.kind) {
-            case option_kind::flag: {
-                const result<bool> on = parse_flag(written);
-                if (!on) return refuse(400, wrong_kind(o, written));
-                v.number = *on ? 1 : 0;
-                v.text = *on ? "true" : "false";
-                break;
-            }
-            case option_kind::integer:
-            case option_kind::size:
-            case option_kind::duration: {
-                const outcome<std::int64_t> number = read_number(o, written);
-                if (!number) return std::unexpected(number.error());
-                v.number = *number;
-                v.text =
-                    written.is_string() ? written.get<std::string>() : written_number(o, *number);
-                break;
-            }
-            case option_kind::text: {
-                outcome<std::string> text = read_text(o, written);
-                if (!text) return std::unexpected(text.error());
-                v.text = std::move(*text);
-                // `--log ""` takes the option back, as null does in JSON.
-                if (v.text.empty()) v.given = false;
-                break;
-            }
-            case option_kind::choice: {
-                outcome<std::string> chosen = read_choice(o, written);
-                if (!chosen) return std::unexpected(chosen.error());
-                v.text = std::move(*chosen);
-                break;
-            }
-        }
+        if (auto read = read_value(o, written, v); !read) return std::unexpected(read.error());
         checked.values_.push_back(std::move(v));
     }
     return checked;
@@ -270,6 +301,8 @@ json settings::to_json() const {
             written = v.number != 0;
         else if (v.kind == option_kind::integer)
             written = v.number;
+        else if (v.kind == option_kind::list)
+            written = v.items;
         else
             written = v.text;
     }
@@ -288,6 +321,22 @@ bool settings::has(std::string_view name) const { return !find(name).text.empty(
 
 bool settings::given(std::string_view name) const { return find(name).given; }
 
+bool settings::has_same(std::string_view name, const settings& as) const {
+    const value& own = find(name);
+    const value& other = as.find(name);
+    switch (own.kind) {
+        case option_kind::flag: return own.number == other.number;
+        case option_kind::integer:
+        case option_kind::size:
+        case option_kind::duration:
+            return own.text.empty() == other.text.empty() && own.number == other.number;
+        case option_kind::list: return own.items == other.items;
+        case option_kind::text:
+        case option_kind::choice: break;
+    }
+    return own.text == other.text;
+}
+
 bool settings::flag(std::string_view name) const {
     const value& v = find(name);
     EDDY_ASSERT(v.kind == option_kind::flag);
@@ -295,6 +344,12 @@ bool settings::flag(std::string_view name) const {
 }
 
 std::int64_t settings::number(std::string_view name) const { return find(name).number; }
+
+const std::vector<std::string>& settings::list(std::string_view name) const {
+    const value& v = find(name);
+    EDDY_ASSERT(v.kind == option_kind::list);
+    return v.items;
+}
 
 const std::string& settings::text(std::string_view name) const { return find(name).text; }
 

@@ -27,10 +27,14 @@ public:
     bool has(std::string_view name) const;
     /// True when the user gave it.
     bool given(std::string_view name) const;
+    /// True when the option has the same value in both, given or by default, however written.
+    bool has_same(std::string_view name, const settings& as) const;
     bool flag(std::string_view name) const;
     /// integer; size in bytes ("64k", "1GiB"); duration in nanoseconds ("30", "1.5s", "100ms").
     std::int64_t number(std::string_view name) const;
     const std::string& text(std::string_view name) const;
+    /// The items of a list, in their order.
+    const std::vector<std::string>& list(std::string_view name) const;
 
 private:
     struct value {
@@ -38,8 +42,10 @@ private:
         option_kind kind;
         bool given;
         std::int64_t number;
-        std::string text;
+        std::string text;  // of a list, all items: to be compared and shown
+        std::vector<std::string> items = {};
     };
+    static outcome<> read_value(const option& o, const nlohmann::json& written, value& v);
     const value& find(std::string_view name) const;
     std::vector<value> values_;
 };

@@ -1,6 +1,7 @@
 // Tests of checking options: each kind, its limits, and the messages to the user.
 #include "runtime/options/settings.hpp"
 
+#include "base/text/text.hpp"
 #include "runtime/options/option.hpp"
 #include "runtime/options/units.hpp"
 
@@ -122,6 +123,27 @@ TEST(settings, null_and_an_empty_text_take_an_option_back) {
     EXPECT_EQ(s.number("max-connections"), 100);
     EXPECT_FALSE(s.has("path"));
     EXPECT_EQ(s.to_json(), json::object());
+}
+
+TEST(settings, values_of_an_option_are_the_same_however_they_are_written) {
+    const auto same = [](std::string_view name, const json& one, const json& other) {
+        const std::string key = option_key(name);
+        return parsed({{key, one}}).has_same(name, parsed({{key, other}}));
+    };
+    EXPECT_TRUE(same("max-connections", nullptr, 100)) << "by default and given";
+    EXPECT_TRUE(same("max-connections", 7, "7"));
+    EXPECT_FALSE(same("max-connections", nullptr, 7));
+    EXPECT_TRUE(same("queue", "1MiB", 1 << 20));
+    EXPECT_FALSE(same("queue", "1MiB", "2MiB"));
+    EXPECT_TRUE(same("idle-timeout", "1m", 60));
+    EXPECT_FALSE(same("idle-timeout", nullptr, 0)) << "none is no zero";
+    EXPECT_TRUE(same("verbose", nullptr, false)) << "a flag that is not given is off";
+    EXPECT_FALSE(same("verbose", nullptr, true));
+    EXPECT_TRUE(same("mode", nullptr, "inout"));
+    EXPECT_FALSE(same("mode", "in", "out"));
+    EXPECT_TRUE(same("path", nullptr, ""));
+    EXPECT_FALSE(same("path", nullptr, "a"));
+    EXPECT_FALSE(same("path", "a", "A"));
 }
 
 TEST(settings, limits_are_inclusive) {

@@ -4,9 +4,11 @@
 #include <eddy/net/unix.hpp>
 #include <eddy/shm/shm.hpp>
 
+#include "net/dns_server.hpp"
 #include "runtime/keepalive_probe.hpp"
 #include "runtime/options/option_effects.hpp"
 #include "runtime/options/row_checks.hpp"
+#include "runtime/proxy/http_options_test.hpp"
 #include "runtime/proxy/testing.hpp"
 
 #include <gmock/gmock.h>
@@ -14,6 +16,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -143,9 +146,8 @@ task<void> shared_memory_is_served_beside_the_port(std::string type) {
         all.update(more);
         subject s(type, all);
         co_await s.start();
-        const std::string at = all.contains("shm_path")
-                                   ? all["shm_path"].get<std::string>()
-                                   : "@eddy-" + std::to_string(s->local().port());
+        const std::string at = all.contains("shm_path") ? all["shm_path"].get<std::string>()
+                                                        : ":" + std::to_string(s->local().port());
         talker client(must(co_await shm::connect(at)));
         talker other = co_await backend.accept();
         co_await converse(client, other);
@@ -185,14 +187,6 @@ task<void> backends_have_addresses_of_several_kinds(std::string type) {
         co_await converse(client, other);
         co_await s->stop(0s);
     }
-}
-
-task<void> the_protocol_is_tcp(std::string type) {
-    const subject s(type, with({{"backend", ":1"}, {"protocol", "tcp"}}));
-    const auto other = settings::parse(find_type(type)->options, {{"protocol", "http"}});
-    EXPECT_FALSE(other);
-    EXPECT_THAT(other.error().message, HasSubstr("tcp"));
-    co_return;
 }
 
 task<void> the_strategy_chooses_backends(std::string type) {
@@ -276,6 +270,73 @@ task<void> clients_are_limited(std::string type) {
     co_await s->stop(0s);
 }
 
+const std::string announcement = "PROXY TCP4 192.0.2.7 198.51.100.1 4711 443\r\n";
+
+task<void> clients_are_announced_to_it(std::string type) {
+    for (const int threads : {1, 2}) {
+        backend_end backend;
+        json options =
+            before({backend.address()}, {{"accept_proxy", "127.0.0.1"}, {"threads", threads}});
+        subject s(type, options);
+        co_await s.start();
+        talker client = co_await talker::to(s->local());
+        co_await client.say(announcement);
+        talker other = co_await backend.accept();
+        co_await converse(client, other);
+        talker silent = co_await talker::to(s->local());
+        co_await silent.say("no header, but many bytes\n");
+        EXPECT_EQ(co_await silent.rest(), "");
+        co_await until([&] {
+            return s.events.has("a connection without a valid PROXY header was closed: from 127.");
+        });
+        options["accept_proxy"] = "10.0.0.1";
+        must_do(s->apply(s.parse(options)));
+        co_await expect_served(s->local(), backend);
+        co_await s->stop(0s);
+    }
+}
+
+task<void> it_announces_clients(std::string type) {
+    backend_end backend;
+    json options = before({backend.address()}, {{"send_proxy", "v1"}});
+    subject s(type, options);
+    co_await s.start();
+    tunnel_ends t = co_await through(s, backend);
+    EXPECT_EQ(co_await t.backend.line(), "PROXY TCP4 127.0.0.1 127.0.0.1 " +
+                                             std::to_string(t.client.socket.local().port()) + " " +
+                                             std::to_string(s->local().port()) + "\r");
+    co_await converse(t.client, t.backend);
+    options["send_proxy"] = "v2";
+    must_do(s->apply(s.parse(options)));
+    tunnel_ends binary = co_await through(s, backend);
+    EXPECT_THAT(co_await binary.backend.bytes(28), StartsWith("\r\n\r\n"));
+    co_await converse(binary.client, binary.backend);
+    co_await s->stop(0s);
+}
+
+/// Two name servers that know different names.
+task<void> names_are_looked_up_at_it(std::string type) {
+    scope tasks(co_await current_source());
+    {
+        eddy::testing::dns_server one(tasks);
+        eddy::testing::dns_server two(tasks);
+        backend_end backend;
+        two.records["api.test"] = {"127.0.0.1"};
+        json options = with({{"backend", "api.test:" + std::to_string(backend.port())},
+                             {"resolver", one.address()}});
+        subject s(type, options);
+        co_await s.start();
+        EXPECT_TRUE(by_backend(s, "backend_up").empty());
+        options["resolver"] = two.address();
+        must_do(s->apply(s.parse(options)));
+        co_await until([&] { return !by_backend(s, "backend_up").empty(); });
+        co_await expect_served(s->local(), backend);
+        co_await s->stop(0s);
+        tasks.cancel();
+        co_await tasks.join();
+    }
+}
+
 TEST(proxy_options, refusals_give_the_reason) {
     const auto refusal = [](json options) {
         const auto parsed = settings::parse(table_of(option_rows()), options);
@@ -290,7 +351,19 @@ TEST(proxy_options, refusals_give_the_reason) {
     EXPECT_EQ(of("10.0.0.1:5432"), "");
     EXPECT_EQ(of("10.0.0.1:7"), "");
     EXPECT_THAT(refusal({{"port", 7}}), HasSubstr("say where to by --backend HOST:PORT"));
-    EXPECT_THAT(of("here"), HasSubstr("--backend cannot be \"here\": write HOST:PORT"));
+    for (const char* const name : {"srv://a b", "srv://", "srv://_http._tcp.a.test*2"})
+        EXPECT_THAT(of(name), HasSubstr("write the name of SRV records")) << name;
+    EXPECT_EQ(of("srv://_http._tcp.a.test,a.test:1"), "");
+    for (const char* const at :
+         {"10.0.0.1", "10.0.0.1:5353", "2001:db8::1", "[2001:db8::1]:53,10.0.0.1"})
+        EXPECT_EQ(of(":1", {{"port", 7}, {"resolver", at}}), "") << at;
+    for (const char* const at : {"a.test", "*", "10.0.0.1:0", "10.0.0.1:99999", "[::1]"})
+        EXPECT_THAT(of(":1", {{"port", 7}, {"resolver", at}}),
+                    HasSubstr("write the address of a name server"))
+            << at;
+    EXPECT_THAT(of(":1", {{"port", 7}, {"resolver", "::1,::2,::3,::4,::5,::6,::7,::8,::9"}}),
+                HasSubstr("at most 8 addresses"));
+    EXPECT_EQ(of("here"), "") << "the name of a runtime";
     EXPECT_THAT(of(":1,,:2"), HasSubstr("--backend cannot be \"\""));
     EXPECT_THAT(of(":1,"), HasSubstr("--backend cannot be \"\""));
     EXPECT_THAT(of("udp://10.0.0.1:1"), HasSubstr("udp:// has no connections"));
@@ -309,18 +382,145 @@ TEST(proxy_options, refusals_give_the_reason) {
     EXPECT_THAT(of("unix:///a", {{"unix", "/a"}}), HasSubstr("itself"));
     EXPECT_THAT(of("shm:///a", {{"port", 7}, {"shm", true}, {"shm_path", "/a"}}),
                 HasSubstr("itself"));
-    EXPECT_THAT(of(":1", {{"listen", "udp://:1"}}), HasSubstr("needs a stream"));
+    EXPECT_THAT(of(":1", {{"port", 7}, {"accept_proxy", "10.0.0.1/x"}}),
+                HasSubstr("--accept-proxy: \"10.0.0.1/x\" is no network"));
+    EXPECT_THAT(of(":1", {{"listen", "handoff:///s"}, {"accept_proxy", "unix"}}),
+                HasSubstr("--accept-proxy has no effect with --listen handoff://"));
+    EXPECT_THAT(of(":1", {{"port", 7}, {"protocol", "http"}, {"send_proxy", "v2"}}),
+                HasSubstr("--send-proxy is for --protocol tcp"));
+    const auto of_page = [&](json pages) {
+        return of(":1", {{"port", 7}, {"protocol", "http"}, {"error_page", std::move(pages)}});
+    };
+    EXPECT_EQ(of_page({"502,503=/a=b.html", "400=/c"}), "");
+    for (const char* const bad : {"502", "=/a", "502=", "502=a.html"})
+        EXPECT_THAT(of_page({bad}), HasSubstr("write CODES=FILE")) << bad;
+    for (const char* const bad : {"399=/a", "600=/a", "502,=/a", "5x2=/a", "-502=/a"})
+        EXPECT_THAT(of_page({bad}), HasSubstr("is no status from 400 to 599")) << bad;
+    EXPECT_THAT(of_page({"502=/a", "503,502=/b"}), HasSubstr("502 has two files"));
+    json pages = json::array();
+    for (std::size_t i = 0; i <= max_error_pages; ++i)
+        pages.push_back(std::to_string(400 + i) + "=/a");
+    EXPECT_THAT(of_page(pages), HasSubstr("at most 32"));
+    pages.erase(0);
+    EXPECT_EQ(of_page(pages), "");
+    const auto of_udp = [&](std::string backends, json more = json::object()) {
+        more["listen"] = "udp://:7";
+        return of(std::move(backends), std::move(more));
+    };
+    EXPECT_EQ(of_udp(":1,10.0.0.1:53*2,udp://[::1]:7,name"), "");
+    EXPECT_THAT(of_udp(":7"), HasSubstr("is the proxy itself"));
+    EXPECT_THAT(of_udp("tcp://10.0.0.1:1"), HasSubstr("passes datagrams on; write HOST:PORT"));
+    EXPECT_THAT(of_udp(":0"), HasSubstr("passes datagrams on"));
+    EXPECT_THAT(of_udp(":1", {{"protocol", "http"}}), HasSubstr("needs a stream"));
+    EXPECT_THAT(of_udp(":1", {{"threads", 2}}),
+                HasSubstr("--threads has no effect with --listen udp://"));
+    EXPECT_THAT(of_udp(":1", {{"accept_proxy", "unix"}}), HasSubstr("has no effect"));
+    EXPECT_THAT(of_udp(":1", {{"send_proxy", "v1"}}), HasSubstr("has no effect"));
+    EXPECT_THAT(of_udp(":1", {{"idle_timeout", 0}}), HasSubstr("cannot be 0"));
+    const auto without = [&](json more) {
+        more["port"] = 7;
+        return of(":1", std::move(more));
+    };
+    EXPECT_THAT(without({{"health_path", "/x"}}),
+                HasSubstr("--health-path has no effect without --health-check http"));
+    EXPECT_THAT(without({{"health_check", "tcp"}, {"health_status", "204"}}),
+                HasSubstr("--health-status has no effect without --health-check http"));
+    EXPECT_THAT(without({{"health_rise", 3}}),
+                HasSubstr("--health-rise has no effect without --health-check tcp or http"));
+    EXPECT_EQ(without({{"health_check", "tcp"}, {"health_rise", 3}}), "");
+    EXPECT_THAT(without({{"hash_by", "client"}}),
+                HasSubstr("--hash-by has no effect without --strategy hash"));
+    EXPECT_THAT(without({{"sticky", "a"}}), HasSubstr("--sticky has no effect without --protocol"));
+    EXPECT_THAT(
+        refusal({{"port", 7}, {"protocol", "http"}, {"route", {"/a=:1"}}, {"backup", ":2"}}),
+        HasSubstr("--backup has no effect without --backend"));
+    EXPECT_THAT(of("tls://10.0.0.1:1?name=a%20b"), HasSubstr("name= is the server's name"));
+    const auto of_redirect = [&](std::string to) {
+        return refusal({{"port", 7}, {"protocol", "http"}, {"redirect", {"/=" + to}}});
+    };
+    for (const char* const good : {"https://a.test", "http://a.test:81/x", "/x", "https://$host",
+                                   "https://$host:8443/x", "http://[::1]:8", "https://www.$host"})
+        EXPECT_EQ(of_redirect(good), "") << good;
+    for (const char* const odd :
+         {"", "a.test", "//a.test", "ftp://a.test", "https://", "https:///x", "https://a b",
+          "https://u@a.test", "https://a:b", "https://a:65536", "https://:1", "javascript:x",
+          "https://[::1", "/\\a.test"})
+        EXPECT_THAT(of_redirect(odd), HasSubstr("write HOST/PATH=URL")) << odd;
+    for (const char* const odd : {"https://a?b", "https://a#b", "/x?y", "https://$host$request_uri",
+                                  "https://$hostname", "https://$host.$host", "https://$server"})
+        EXPECT_THAT(of_redirect(odd), HasSubstr("without ? and #")) << odd;
     std::string many = ":1";
-    for (std::size_t i = 1; i < max_backends; ++i) many += ",:" + std::to_string(i + 100);
+    for (std::size_t i = 1; i < eddy::proxy::max_backends; ++i)
+        many += ",:" + std::to_string(i + 100);
     EXPECT_EQ(of(many), "");
     EXPECT_THAT(of(many + ",:5"), HasSubstr("at most 64 addresses"));
 }
 
+TEST(proxy_options, files_of_backends_are_checked_before_they_are_stored) {
+    const temporary_folder folder;
+    std::ofstream(folder.file("ca.pem")) << "-";
+    const type& its = *find_type("proxy");
+    const auto refusal = [&](json options) {
+        options.update({{"port", 7}, {"protocol", "http"}});
+        auto checked = its.check_files(must_do(settings::parse(its.options, options)));
+        return checked ? std::string() : checked.error().message;
+    };
+    const std::string good = "tls://10.0.0.1:1?ca=" + folder.file("ca.pem");
+    const std::string bad = "tls://10.0.0.1:1?ca=" + folder.file("none.pem");
+    const std::string said = "ca " + folder.file("none.pem") + " cannot be read: No such file";
+    EXPECT_EQ(refusal({{"backend", good}}), "");
+    EXPECT_THAT(refusal({{"backend", ":1," + bad}}), HasSubstr("--backend tls://10.0.0.1:1?ca="));
+    EXPECT_THAT(refusal({{"backend", ":1," + bad}}), HasSubstr(said));
+    EXPECT_THAT(refusal({{"backend", ":1"}, {"backup", bad}}), HasSubstr(said));
+    EXPECT_THAT(refusal({{"route", {"/a=" + bad}}}), HasSubstr(said));
+}
+
 TEST(proxy_options, each_is_read_into_its_member_and_changed_live) {
     const json before = {{"unix", "/s"}, {"backend", ":1"}};
-    const option_changes own = {{"backend", {before, {{"backend", ":1,:2"}}}},
-                                {"allow-users", {before, {{"allow_users", "0"}}}},
-                                {"tcp-keepalive", {before, {{"tcp_keepalive", "9s"}}}}};
+    json http = before;
+    http["protocol"] = "http";
+    json logged = http;
+    logged["access_log"] = "/l";
+    json hashed = http;
+    hashed["strategy"] = "hash";
+    json checked = before;
+    checked["health_check"] = "http";
+    const temporary_folder folder;
+    std::ofstream(folder.file("a.lua")) << "count = 1";
+    json scripted = http;
+    scripted["lua"] = folder.file("a.lua");
+    option_changes own = {{"backend", {before, {{"backend", ":1,:2"}}}},
+                          {"backup", {before, {{"backup", ":2"}}}},
+                          {"drain-backend", {before, {{"drain_backend", ":1"}}}},
+                          {"hash-by", {hashed, {{"hash_by", "path"}}}},
+                          {"resolver", {before, {{"resolver", "10.0.0.1"}}}},
+                          {"health-path", {checked, {{"health_path", "/x"}}}},
+                          {"health-status", {checked, {{"health_status", "204"}}}},
+                          {"health-host", {checked, {{"health_host", "x"}}}},
+                          {"route", {http, {{"route", {"/x=:2"}}}}},
+                          {"redirect", {http, {{"redirect", {"/x=https://y"}}}}},
+                          {"trust", {http, {{"trust", "10.0.0.0/8"}}}},
+                          {"request-field", {http, {{"request_field", {"A: b"}}}}},
+                          {"response-field", {http, {{"response_field", {"A: b"}}}}},
+                          {"error-page", {http, {{"error_page", {"502,503=/x.html"}}}}},
+                          {"lua", {http, {{"lua", folder.file("a.lua")}}}},
+                          {"lua-path", {scripted, {{"lua_path", {"/a"}}}}},
+                          {"lua-unsafe", {scripted, {{"lua_unsafe", true}}}},
+                          {"lua-memory", {scripted, {{"lua_memory", "9M"}}}},
+                          {"lua-slice", {scripted, {{"lua_slice", "9ms"}}}},
+                          {"lua-time", {scripted, {{"lua_time", "9s"}}}},
+                          {"lua-admin", {scripted, {{"lua_admin", true}}}},
+                          {"access-format", {logged, {{"access_format", "json"}}}},
+                          {"allow-users", {before, {{"allow_users", "0"}}}},
+                          {"accept-proxy", {before, {{"accept_proxy", "unix"}}}},
+                          {"tcp-keepalive", {before, {{"tcp_keepalive", "9s"}}}}};
+    for (const option& each : table_of(option_rows()))
+        if (each.help.starts_with("http:") && !own.contains(each.name))
+            own[each.name] = {http, {{option_key(each.name), other_value(each)}}};
+    for (const option& each : table_of(option_rows()))
+        if (each.name.starts_with("health-") && each.name != "health-check" &&
+            !own.contains(each.name))
+            own[each.name] = {checked, {{option_key(each.name), other_value(each)}}};
     check_reading(option_rows(), read_config, before, own);
     check_live(option_rows(), read_config, before, own);
 }
@@ -332,7 +532,9 @@ namespace eddy::runtime::testing {
 
 effect_table proxy_effects() {
     using namespace proxy;
-    return {
+    effect_table all = {
+        {{"proxy", "accept-proxy"}, {clients_are_announced_to_it}},
+        {{"proxy", "send-proxy"}, {it_announces_clients}},
         {{"proxy", "port"}, {the_port_and_its_address_are_served}},
         {{"proxy", "bind"}, {the_port_and_its_address_are_served}},
         {{"proxy", "unix"}, {a_unix_socket_is_served}},
@@ -347,13 +549,16 @@ effect_table proxy_effects() {
         {{"proxy", "shm"}, {shared_memory_is_served_beside_the_port, kernel}},
         {{"proxy", "shm-path"}, {shared_memory_is_served_beside_the_port, kernel}},
         {{"proxy", "backend"}, {backends_have_addresses_of_several_kinds, kernel}},
-        {{"proxy", "protocol"}, {the_protocol_is_tcp}},
+        {{"proxy", "resolver"}, {names_are_looked_up_at_it, kernel}},
         {{"proxy", "strategy"}, {the_strategy_chooses_backends}},
         {{"proxy", "connect-timeout"}, {backends_have_a_time_to_answer}},
         {{"proxy", "idle-timeout"}, {idle_tunnels_are_closed, sim}},
         {{"proxy", "threads"}, {threads_share_the_clients, kernel}},
         {{"proxy", "max-connections"}, {clients_are_limited}},
     };
+    add_http_effects(all);
+    add_script_effects(all);
+    return all;
 }
 
 }  // namespace eddy::runtime::testing

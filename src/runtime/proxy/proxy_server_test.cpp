@@ -156,7 +156,7 @@ TEST_P(proxies, carry_much_both_ways_at_once) {
 TEST_P(proxies, hold_little_for_a_side_that_does_not_read) {
     run_before_one([](subject& s, backend_end& backend) -> task<void> {
         // More tunnels than leases of the loop may wait in.
-        constexpr std::size_t count = proxy_worker::most_held_leases + 6;
+        constexpr std::size_t count = eddy::proxy::most_held_leases + 6;
         std::vector<tunnel_ends> all;
         tcp::socket_options small;
         small.send_buffer = small.receive_buffer = 64 * 1024;
@@ -259,6 +259,40 @@ TEST_P(proxies, close_a_client_that_no_backend_takes) {
         co_await s->stop(0s);
         EXPECT_TRUE(s.events.has("a client was closed: no backend took a connection"));
         EXPECT_TRUE(s.events.has("2 more clients were closed, as they got no backend"));
+    });
+}
+
+TEST_P(proxies, say_that_no_backend_serves) {
+    run([]() -> task<void> {
+        backend_end alive;
+        json options = before({dead_address()}, {{"connect_timeout", "1s"}});
+        subject s("proxy", options);
+        co_await s.start();
+        EXPECT_EQ(s->fault(), "") << "before the first client";
+        for (int i = 0; i < 3; ++i) {
+            const std::error_code end = co_await end_of_rejected(s);
+            EXPECT_EQ(end, errno_code(ECONNRESET));
+        }
+        const std::string name = "tcp://" + options["backend"].get<std::string>();
+        EXPECT_EQ(s->fault(), "no backend of --backend serves: " + name + " fails its clients");
+        options["drain_backend"] = name;
+        must_do(s->apply(s.parse(options)));
+        EXPECT_EQ(s->fault(), "no backend of --backend serves: " + name + " is drained");
+        options["backend"] = name + "," + alive.address();
+        must_do(s->apply(s.parse(options)));
+        EXPECT_EQ(s->fault(), "");
+        co_await s->stop(0s);
+        EXPECT_EQ(s->fault(), "");
+    });
+}
+
+TEST_P(proxies, without_backends_say_so) {
+    run([]() -> task<void> {
+        subject s("proxy",
+                  before({"absent"}, {{"protocol", "http"}, {"route", {"a.test/x=none"}}}));
+        co_await s.start();
+        EXPECT_EQ(s->fault(), "no backend of --route a.test/x serves: none is known");
+        co_await s->stop(0s);
     });
 }
 

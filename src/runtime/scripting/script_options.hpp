@@ -25,4 +25,7 @@ outcome<script_file> read_script(std::string option, std::string path, std::size
 task<outcome<script_file>> read_script_in_background(std::string option, std::string path,
                                                      std::size_t most);
 
+/// Refusal of a reload of a script that is not there.
+std::unexpected<problem> has_no_script(const std::string& name);
+
 }  // namespace eddy::runtime

@@ -5,6 +5,7 @@
 
 #include "runtime/clock.hpp"
 #include "runtime/options/units.hpp"
+#include "runtime/server/script/server_script.hpp"
 
 #include <fmt/format.h>
 
@@ -78,6 +79,16 @@ std::uint64_t broadcast::deliver(const shared_messages& what, std::optional<time
     return reached;
 }
 
+bool broadcast::deliver_to(client& to, const shared_messages& what) {
+    shared_bytes owner = what.payload;
+    if (to.web()) {
+        byte_buffer made;
+        write_frames(made, owner->text(), by_line_);
+        owner = std::make_shared<const byte_buffer>(std::move(made));
+    }
+    return send_part(to, owner, owner->bytes(), what.count);
+}
+
 /// The batch as frames, segment by segment.
 broadcast::shared_bytes broadcast::frame_batch() {
     byte_buffer made;
@@ -138,9 +149,24 @@ bool broadcast::send_batch(client& to, const shared_bytes& frames) {
 
 bool broadcast::send_part(client& to, const std::shared_ptr<const byte_buffer>& owner,
                           const_bytes part, std::uint64_t messages) {
+    if (to.script != nullptr && !to.script->is_admitted) return false;
+    return send_to(to, owner, part, messages);
+}
+
+bool broadcast::send_to(client& to, const std::shared_ptr<const byte_buffer>& owner,
+                        const_bytes part, std::uint64_t messages) {
     if (!to.listens()) return false;
     if (to.speaks == speech::undecided && hold_back(to, part, messages)) return true;
-    const result<> sent = to.enqueue(owner, part, static_cast<std::uint32_t>(messages));
+    return note_sent(to, to.enqueue(owner, part, static_cast<std::uint32_t>(messages)), messages);
+}
+
+bool broadcast::send_own(client& to, const_bytes messages, std::uint64_t count) {
+    if (!to.listens()) return false;
+    if (to.speaks == speech::undecided && hold_back(to, messages, count)) return true;
+    return note_sent(to, to.enqueue(messages, static_cast<std::uint32_t>(count)), count);
+}
+
+bool broadcast::note_sent(client& to, const result<>& sent, std::uint64_t messages) {
     if (!sent) {
         if (sent.error() == errc::limit_reached) {
             counted_.dropped += messages;

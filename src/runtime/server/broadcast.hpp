@@ -68,11 +68,22 @@ public:
     /// They are copied. `arrived` is when they came.
     void add(client* sender, std::string_view messages, std::uint64_t count, time_point arrived);
 
+    /// True when nothing was added since the last flush().
+    bool is_empty() const noexcept { return batch_->empty(); }
+    /// Sends messages to one client now, whether or not it was admitted; false when it does not
+    /// take them.
+    bool send_to(client& to, const std::shared_ptr<const byte_buffer>& owner, const_bytes part,
+                 std::uint64_t messages);
+    /// The same for bytes that are copied.
+    bool send_own(client& to, const_bytes messages, std::uint64_t count);
+
     /// Sends what was added; returns how many clients of this loop took it.
     std::uint64_t flush();
     /// Sends that, and then messages for the clients of this loop alone; returns how many took
     /// them. The latency is counted from `arrived`, where it has not been.
     std::uint64_t deliver(const shared_messages& what, std::optional<time_point> arrived);
+    /// Sends messages to one client of this loop; true if it took them.
+    bool deliver_to(client& to, const shared_messages& what);
 
     /// True when a client other than `sender` has so much queued that senders should wait. If
     /// false, the next messages that are added fit into every queue.
@@ -95,6 +106,7 @@ private:
 
     client* find_slow(const client* sender) const;
     bool send_batch(client& to, const shared_bytes& frames);
+    bool note_sent(client& to, const result<>& sent, std::uint64_t messages);
     bool hold_back(client& to, const_bytes part, std::uint64_t messages);
     bool has_web_clients() const noexcept {
         return web_clients_ != nullptr && web_clients_->load(std::memory_order_relaxed) > 0;

@@ -29,6 +29,7 @@ inline constexpr duration first_line_time = std::chrono::seconds(2);
 inline constexpr std::size_t most_held = std::size_t{256} << 10;
 
 class client;
+struct script_client;
 
 /// Messages that are held back for a client that has not decided what it speaks.
 class held_messages final : public client_extra, private timer {
@@ -116,6 +117,10 @@ public:
     /// `input` is none of a request, which must not reach others as messages. Not known before its
     /// first line, also when it gets messages already.
     bool is_judged = false;
+    /// The script knows it; null without a script.
+    script_client* script = nullptr;
+    /// The script has disconnected it.
+    bool is_dismissed = false;
     /// It sends nothing more.
     bool finished = false;
     /// It is being closed and gets no more messages.

@@ -5,8 +5,11 @@
 
 #include "runtime/clock.hpp"
 #include "runtime/logs/message_text.hpp"
+#include "runtime/scripting/script_limits.hpp"
+#include "runtime/scripting/script_options.hpp"
 #include "runtime/server/first_bytes.hpp"
 #include "runtime/serving/inherited_listeners.hpp"
+#include "runtime/serving/passed_listeners.hpp"
 #include "runtime/serving/reopener.hpp"
 
 #include <fmt/format.h>
@@ -50,6 +53,60 @@ struct datagram_server::running {
     reopener lost;  // its address
 };
 
+/// Way of its script to the peers.
+class datagram_server::script_side final : public script_transport {
+public:
+    explicit script_side(datagram_server& of) noexcept : of_(of) {}
+
+    bool send(script_client& to, std::string_view text) override {
+        peer* const its = static_cast<peer*>(to.peer);
+        if (its == nullptr || to.is_dismissed) return false;
+        if (!its->is_confirmed) {
+            if (text.size() > its->credit) return false;
+            its->credit -= text.size();
+        }
+        return of_.send_to_each(std::span(&its, 1), as_bytes(text)) == 1;
+    }
+    bool send_to_all(std::string_view text) override {
+        of_.send_to_all(as_bytes(text), nullptr);
+        return true;
+    }
+    std::size_t send_to_each(const std::vector<script_client*>& to,
+                             std::string_view text) override {
+        std::vector<peer*> all;
+        for (const script_client* const each : to) {
+            auto* const its = static_cast<peer*>(each->peer);
+            if (its != nullptr && its->is_confirmed && !each->is_dismissed) all.push_back(its);
+        }
+        return of_.send_to_each(all, as_bytes(text));
+    }
+    bool send_elsewhere(script_receivers /*to*/, std::string_view /*text*/) override {
+        return false;
+    }
+    bool has_other_loops() const noexcept override { return false; }
+    /// Later: its callback may be running.
+    void disconnect(script_client& of) override {
+        of.is_dismissed = true;
+        of_.dismissed_.set();
+    }
+    /// It stays known, and is not served.
+    void refuse(script_client& of, std::string_view reason) override {
+        ++of_.counted_.connections_refused;
+        if (!reason.empty()) static_cast<void>(send(of, reason));
+    }
+    /// There is no master.
+    void decide_claim(script_client& /*of*/, bool /*is_granted*/) override {}
+    std::string ip_of(const script_client& of) const override {
+        const auto* const its = static_cast<const peer*>(of.peer);
+        return its == nullptr ? std::string() : its->where.host();
+    }
+    std::uint64_t connections() const override { return of_.peers_.size(); }
+    std::size_t max_message() const override { return udp::max_payload; }
+
+private:
+    datagram_server& of_;
+};
+
 std::size_t datagram_server::endpoint_hash::operator()(const endpoint& where) const noexcept {
     return std::hash<std::string_view>()(
         std::string_view(reinterpret_cast<const char*>(where.data()), where.size()));
@@ -63,7 +120,8 @@ datagram_server::datagram_server(creation from)
       global_limiter_(0, 0, {}),
       peer_limiter_(0, 0, {}),
       log_(events_, &counted_.dropped),
-      inherited_(std::move(from.listeners)) {}
+      inherited_(std::move(from.listeners)),
+      is_held_(from.is_held) {}
 
 datagram_server::~datagram_server() {
     for_each_peer([](peer& p) { p.unlink(); });
@@ -113,13 +171,74 @@ task<outcome<>> datagram_server::start() {
     }
     set_pace();
     said_full_ = false;
+    if (auto begun = co_await start_script(); !begun) {
+        co_await end_script(duration{});
+        running_.reset();
+        log_.close();
+        co_return begun;
+    }
     know_again(std::exchange(known_before_, {}));
     if (log_.is_open()) running_->logging.spawn(log_.run());
-    running_->receiving.emplace();
-    running_->receiving->spawn(receive_all());
+    if (!is_held_) {
+        running_->receiving.emplace();
+        running_->receiving->spawn(receive_all());
+    }
+    if (script_) running_->logging.spawn(forget_dismissed());
     if (inherited_) inherited_->close();
     inherited_.reset();
     co_return outcome<>();
+}
+
+// --- Its script -------------------------------------------------------------------------------
+
+task<outcome<>> datagram_server::start_script() {
+    if (!config_.script) co_return outcome<>();
+    to_script_clients_ = std::make_unique<script_side>(*this);
+    auto made = server_script::make(
+        config_.script,
+        {.name = name_, .port = running_->address.port(), .protocol = "udp", .daemon = host_},
+        events_, *to_script_clients_);
+    if (!made) co_return std::unexpected(made.error());
+    script_ = std::move(*made);
+    co_return co_await reloads_.run(script_->start());
+}
+
+task<void> datagram_server::end_script(duration drain) {
+    if (!script_) co_return;
+    co_await script_->end(std::min<duration>(drain, script_farewell));
+    script_counts_.add(script_->counted());
+    script_counts_.forget_gauges();
+    script_.reset();
+    to_script_clients_.reset();
+}
+
+void datagram_server::enter_script(peer& of) {
+    if (!script_) return;
+    of.script = &script_->enter(of.id, &of);
+    script_->connect(*of.script);
+}
+
+/// Peers that the script has disconnected.
+task<void> datagram_server::forget_dismissed() {
+    while (co_await dismissed_.wait()) {
+        dismissed_.reset();
+        std::vector<peer*> all;
+        for_each_peer([&](peer& each) {
+            if (each.script != nullptr && each.script->is_dismissed) all.push_back(&each);
+        });
+        for (peer* const each : all) forget(*each);
+    }
+}
+
+task<outcome<>> datagram_server::reload_script() { return reloads_.run(read_and_replace_script()); }
+
+task<outcome<>> datagram_server::read_and_replace_script() {
+    if (!running_) co_return refuse(409, fmt::format("{} is not running", name_));
+    if (!script_) co_return has_no_script(name_);
+    auto read = co_await read_script_in_background("--lua", config_.script.path, max_script_file);
+    if (!read) co_return std::unexpected(read.error());
+    if (!script_) co_return refuse(409, fmt::format("{} was stopped", name_));
+    co_return co_await script_->replace(std::move(*read));
 }
 
 /// Requests the destination of each datagram from the socket of a wildcard address.
@@ -171,6 +290,16 @@ task<std::shared_ptr<inherited_listeners>> datagram_server::hand_over_listeners(
     co_return given;
 }
 
+outcome<std::shared_ptr<passed_listeners>> datagram_server::share_listeners() {
+    return share_datagram(config_.where, running_->bound, running_->address.port(), name_);
+}
+
+void datagram_server::open() {
+    if (!std::exchange(is_held_, false) || !running_ || running_->receiving) return;
+    running_->receiving.emplace();
+    running_->receiving->spawn(receive_all());
+}
+
 outcome<> datagram_server::take_back(inherited_listeners& from) {
     if (running_->bound.socket) return {};
     if (!from.bound) {
@@ -200,7 +329,9 @@ outcome<> datagram_server::bind_again() {
 }
 
 std::string datagram_server::fault() const {
-    return running_ ? running_->lost.fault() : std::string();
+    if (!running_) return {};
+    std::string lost = running_->lost.fault();
+    return lost.empty() && script_ ? script_->counted().fault(name_) : lost;
 }
 
 task<outcome<bool>> datagram_server::reread() {
@@ -208,29 +339,42 @@ task<outcome<bool>> datagram_server::reread() {
     if (log_.is_open()) {
         if (auto opened = log_.reopen(); !opened) co_return std::unexpected(opened.error());
     }
+    if (script_)
+        if (auto loaded = co_await reload_script(); !loaded)
+            co_return std::unexpected(loaded.error());
     co_return true;
 }
 
-task<void> datagram_server::stop(duration) {
+task<void> datagram_server::stop(duration drain) {
     if (!running_) co_return;
+    const time_point until = loop::current().after(drain);
+    co_await reloads_.end();
     co_await running_->lost.end();
+    if (script_) co_await script_->stop(std::min<duration>(drain, script_farewell));
     if (running_->receiving) {
         running_->receiving->cancel();
         co_await running_->receiving->join();
     }
-    running_->bound.socket.close();
-    log_.finish();
-    co_await running_->logging.join();
-    log_.close();
     loop::current().disarm(*this);
     for (auto* const each : {&confirmed_, &unconfirmed_})
         while (!each->empty()) forget(each->front());
+    co_await end_script(std::max(until - loop::current().now(), duration{}));
+    running_->bound.socket.close();
+    log_.finish();
+    if (config_.script) running_->logging.cancel();
+    co_await running_->logging.join();
+    log_.close();
     running_.reset();
 }
 
 metrics datagram_server::count() const {
     metrics copy(counted_);
     copy.latency = std::make_shared<const histogram>(*latency_);
+    if (script_) {
+        script_tallies all = script_counts_;
+        all.add(script_->counted());
+        all.add_samples_to(copy);
+    }
     return copy;
 }
 
@@ -242,6 +386,8 @@ task<outcome<>> datagram_server::check_restart(settings next, bool /*discards_da
     if (!read->log_file.empty()) {
         if (outcome<> good = line_log::check(read->log_file); !good) co_return good;
     }
+    if (read->script)
+        if (auto good = co_await try_server_script_in_slices(read->script); !good) co_return good;
     const endpoint own = local();
     co_return try_address(std::move(read->where), std::span(&own, 1), *host_);
 }
@@ -267,6 +413,17 @@ task<outcome<std::uint64_t>> datagram_server::send(std::string message) {
     if (message.size() > udp::max_payload) {
         co_return refuse(400, fmt::format("the message has {} bytes; a datagram holds at most {}",
                                           message.size(), udp::max_payload));
+    }
+    if (script_ && script_->takes_sends()) {
+        auto asked = co_await script_->send(std::move(message));
+        if (!asked) co_return std::unexpected(asked.error());
+        if (!*asked) co_return 0;
+        if (running_ == nullptr) co_return refuse(409, fmt::format("{} was stopped", name_));
+        message = std::move(**asked);
+        if (message.size() > udp::max_payload)
+            co_return refuse(400, fmt::format("the text of on_send has {} bytes; a datagram holds "
+                                              "at most {}",
+                                              message.size(), udp::max_payload));
     }
     co_return send_to_all(as_bytes(message), nullptr);
 }
@@ -309,15 +466,24 @@ void datagram_server::take(const datagram_message& message) {
     }
     ++counted_.messages_in;
     const std::string_view text = message.payload.text();
-    if (config_.mode == flow::inout) {
-        send_to_all(message.payload.bytes(), from);
-        latency_->record(
-            static_cast<std::uint64_t>(std::max<std::int64_t>((precise_now() - now).count(), 0)));
-    }
     if (log_.is_open() && !(log_.append(text, 1) && (text.ends_with('\n') || log_.append("\n", 0))))
         ++counted_.dropped;
     if (config_.mode == flow::in || config_.log_traffic)
         journal_messages(events_, from->id, text, false);
+    pass_on(*from, message);
+}
+
+/// To the script, or to the other peers.
+void datagram_server::pass_on(peer& of, const datagram_message& message) {
+    const time_point now = loop::current().now();
+    peer* const from = &of;
+    if (script_ && script_->takes_messages_of(*of.script)) {
+        if (!script_->message_later(*of.script, message.payload.text())) ++counted_.dropped;
+    } else if (config_.mode == flow::inout) {
+        send_to_all(message.payload.bytes(), from);
+        latency_->record(
+            static_cast<std::uint64_t>(std::max<std::int64_t>((precise_now() - now).count(), 0)));
+    }
 }
 
 /// True for a datagram that this server has sent to an address of itself: a forged datagram may
@@ -371,8 +537,11 @@ datagram_server::peer* datagram_server::know(const datagram_message& message) {
     known.seen_at = now;
     const bool is_new = !known.linked();
     known.unlink();
+    known.is_confirmed = !is_new;
+    if (is_new) known.credit = message.payload.size();
     (is_new ? unconfirmed_ : confirmed_).push_back(known);
     watch();
+    if (is_new) enter_script(known);
     return &known;
 }
 
@@ -386,7 +555,9 @@ void datagram_server::know_again(std::span<const inherited_listeners::datagram_p
         EDDY_ASSERT(is_new);
         at->second->local = each.local;
         at->second->seen_at = each.seen_at;
+        at->second->is_confirmed = true;
         confirmed_.push_back(*at->second);
+        enter_script(*at->second);
     }
     counted_.connections_now = peers_.size();
     watch();
@@ -403,6 +574,7 @@ bool datagram_server::make_room() {
 void datagram_server::forget(peer& gone) {
     if (config_.log_traffic) events_.write(fmt::format("client {} forgotten", gone.id));
     gone.unlink();
+    if (gone.script != nullptr) script_->leave(*std::exchange(gone.script, nullptr));
     const endpoint where = gone.where;
     peers_.erase(where);
     counted_.connections_now = peers_.size();
@@ -418,11 +590,32 @@ std::uint64_t datagram_server::send_to_all(const_bytes message, const peer* exce
         count = 0;
     };
     confirmed_.for_each([&](peer& to) {
-        if (&to == except) return;
+        if (&to == except || !is_served(to)) return;
         batch[count++] = {message, &to.where, 0, &to.local};
         if (count == batch.size()) flush();
     });
     if (count > 0) flush();
+    counted_.messages_out += sent;
+    counted_.bytes_out += sent * message.size();
+    return sent;
+}
+
+/// False for a peer that the script has not admitted.
+bool datagram_server::is_served(const peer& to) noexcept {
+    const script_client* const its = to.script;
+    return its == nullptr || (its->is_admitted && !its->is_refused && !its->is_dismissed);
+}
+
+std::uint64_t datagram_server::send_to_each(std::span<peer* const> to, const_bytes message) {
+    std::array<outgoing_datagram, datagram::max_batch> batch;
+    std::uint64_t sent = 0;
+    while (!to.empty()) {
+        const std::size_t count = std::min(to.size(), batch.size());
+        for (std::size_t i = 0; i < count; ++i)
+            batch[i] = {message, &to[i]->where, 0, &to[i]->local};
+        sent += send_batch(std::span(batch).first(count));
+        to = to.subspan(count);
+    }
     counted_.messages_out += sent;
     counted_.bytes_out += sent * message.size();
     return sent;

@@ -10,6 +10,7 @@
 #include <eddy/base/histogram.hpp>
 #include <eddy/base/intrusive_list.hpp>
 #include <eddy/io/datagram.hpp>
+#include <eddy/io/event.hpp>
 #include <eddy/io/scope.hpp>
 #include <eddy/io/timer.hpp>
 #include <eddy/net/rate_limit.hpp>
@@ -21,7 +22,9 @@
 #include "runtime/logs/line_log.hpp"
 #include "runtime/metrics.hpp"
 #include "runtime/options/settings.hpp"
+#include "runtime/scripting/script_reload.hpp"
 #include "runtime/server/options.hpp"
+#include "runtime/server/script/server_script.hpp"
 #include "runtime/serving/inherited_listeners.hpp"
 #include "serving/journal.hpp"
 
@@ -49,6 +52,9 @@ public:
     task<outcome<>> start() override;
     task<void> stop(duration drain) override;
     metrics count() const override;
+    client_counts count_clients() const override {
+        return {counted_.connections_now, counted_.handshakes_now};
+    }
     endpoint local() const override;
     std::string fault() const override;
     task<outcome<std::uint64_t>> send(std::string message) override;
@@ -56,9 +62,14 @@ public:
     task<outcome<>> check_restart(settings next, bool discards_data) override;
     task<std::shared_ptr<inherited_listeners>> hand_over_listeners() override;
     outcome<> take_back(inherited_listeners& from) override;
+    outcome<std::shared_ptr<passed_listeners>> share_listeners() override;
+    void open() override;
     task<outcome<bool>> reread() override;
+    task<outcome<>> reload_script() override;
+    void give_up_start() noexcept override { reloads_.give_up(); }
 
 private:
+    class script_side;
     struct peer : list_link<> {
         peer(const endpoint& from, std::uint64_t number, const rate_limiter& pace) noexcept
             : where(from), id(number), limiter(pace) {}
@@ -67,6 +78,9 @@ private:
         /// is bound to one, or the kernel refuses to send from it.
         endpoint local = {};
         std::uint64_t id;
+        script_client* script = nullptr;  // null without a script
+        bool is_confirmed = false;
+        std::size_t credit = 0;  // bytes that an unconfirmed one may be sent: as many as came
         time_point seen_at{};
         time_point muted_until{};
         rate_limiter limiter;
@@ -79,14 +93,22 @@ private:
     outcome<> bind_again();
     outcome<noted_datagram> bind_or_take(const transport::address& where);
     void know_again(std::span<const inherited_listeners::datagram_peer> before);
+    task<outcome<>> start_script();
+    task<void> end_script(duration drain);
+    void enter_script(peer& of);
+    task<void> forget_dismissed();
+    task<outcome<>> read_and_replace_script();
     task<void> receive_all();
     void fire() noexcept override;
     void watch() noexcept;
     void take(const datagram_message& message);
+    void pass_on(peer& from, const datagram_message& message);
     bool is_own(const endpoint& from);
     peer* know(const datagram_message& message);
     bool may_speak(peer& from);
     std::uint64_t send_to_all(const_bytes message, const peer* except);
+    static bool is_served(const peer& to) noexcept;
+    std::uint64_t send_to_each(std::span<peer* const> to, const_bytes message);
     std::uint64_t send_batch(std::span<const outgoing_datagram> batch);
     void forget(peer& gone);
     bool make_room();
@@ -116,7 +138,13 @@ private:
     rate_limiter peer_limiter_;
     line_log log_;
     bool said_full_ = false;
+    std::unique_ptr<script_side> to_script_clients_;
+    std::unique_ptr<server_script> script_;  // null without one
+    script_reloads reloads_;
+    script_tallies script_counts_;  // of scripts that have ended
+    event dismissed_;
     std::shared_ptr<inherited_listeners> inherited_;  // until it has started
+    bool is_held_;                                    // until open()
 
     // While it runs.
     struct running;

@@ -25,12 +25,18 @@
 
 namespace eddy::runtime::server {
 
+struct script_receivers;
+
 /// Whole messages for all clients of a loop. The payload does not change any more.
 struct shared_messages {
     std::shared_ptr<const byte_buffer> payload;
     std::uint64_t count = 0;
     /// The same as frames of WebSocket, if there are clients that take them; else null.
     std::shared_ptr<const byte_buffer> frames = nullptr;
+    /// The clients that a script has named; null: all.
+    std::shared_ptr<const script_receivers> to = nullptr;
+    /// The client that alone gets them; 0: all of the loop.
+    std::uint64_t only = 0;
 };
 
 /// Messages that other loops have for the clients of one loop. Made and destroyed on that loop.

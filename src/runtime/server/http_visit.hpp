@@ -36,6 +36,9 @@ public:
     bool is_ending() const noexcept override;
 
 private:
+    task<eddy::http::response> answer_by_script(eddy::http::request& incoming);
+    task<eddy::http::response> open_websocket(eddy::http::request& asked);
+    task<eddy::http::response> serve(eddy::http::request& incoming);
     eddy::http::response refuse_request();
 
     server_worker& worker_;

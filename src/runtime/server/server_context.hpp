@@ -4,14 +4,20 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/net/rate_limit.hpp>
 
+#include "runtime/host/host.hpp"
 #include "runtime/logs/shared_log.hpp"
 #include "runtime/server/exchange.hpp"
+#include "runtime/server/modes/claim.hpp"
+#include "runtime/server/script/server_script.hpp"
+#include "runtime/server/upstreams.hpp"
 #include "serving/journal.hpp"
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <utility>
 
 namespace eddy::runtime::server {
 
@@ -55,18 +61,30 @@ private:
 /// One for each start of a server; it outlives the workers.
 struct server_context {
     /// `loops` serve clients.
-    server_context(serving::journal& its_events, shared_log& its_log, std::size_t loops,
-                   std::size_t max_queue)
-        : events(its_events), log(its_log), pace(loops > 1) {
+    server_context(std::string its_name, host& its_daemon, serving::journal& its_events,
+                   shared_log& its_log, std::size_t loops, std::size_t max_queue)
+        : name(std::move(its_name)),
+          daemon(its_daemon),
+          events(its_events),
+          log(its_log),
+          pace(loops > 1) {
         if (loops > 1) between_loops = std::make_unique<exchange>(max_queue);
     }
 
+    const std::string name;  // of the server
+    host& daemon;
     serving::journal& events;
     shared_log& log;
     bool has_log = false;
     global_pace pace;
-    std::unique_ptr<exchange> between_loops;    // null with one loop
-    std::atomic<std::uint32_t> web_clients{0};  // WebSockets of all loops
+    master_claim claim;                            // of --mode master
+    std::shared_ptr<upstreams> upstream_links;     // null without --upstream
+    std::unique_ptr<exchange> between_loops;       // null with one loop
+    std::atomic<std::uint32_t> web_clients{0};     // WebSockets of all loops
+    script_identity identity = {};                 // for scripts
+    std::atomic<std::uint64_t> script_clients{0};  // that scripts of all loops know
+    std::mutex script_guard;
+    std::string script_fault;  // why a loop has no script; under the guard
 };
 
 }  // namespace eddy::runtime::server

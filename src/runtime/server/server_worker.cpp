@@ -6,6 +6,7 @@
 
 #include "runtime/logs/message_text.hpp"
 #include "runtime/options/units.hpp"
+#include "runtime/scripting/script_limits.hpp"
 #include "runtime/server/http_visit.hpp"
 #include "runtime/serving/listeners.hpp"
 
@@ -53,8 +54,8 @@ std::string text_of(server_worker::refusal reason, std::string_view detail) {
         case refusal::stun:
             return "closed: it sent a STUN message, as web pages do by WebRTC; a server takes none";
         case refusal::proxy:
-            return "closed: it sent a PROXY protocol header, which a server does not take: turn it "
-                   "off in the proxy";
+            return "closed: it sent a PROXY protocol header: name the proxy by --accept-proxy, or "
+                   "turn the header off in the proxy";
         case refusal::late_request:
             return "closed: it sent an HTTP request after it had received messages";
         case refusal::long_line:
@@ -67,6 +68,13 @@ std::string text_of(server_worker::refusal reason, std::string_view detail) {
         case refusal::count: break;
     }
     EDDY_ASSERT(false);
+}
+
+/// The end of the exchange for the clients of a loop, if there are several.
+std::optional<exchange_end> end_of_exchange(const serving::worker_place& place,
+                                            server_context& of) {
+    if (!of.between_loops || place.index == 0) return std::nullopt;
+    return std::optional<exchange_end>(std::in_place, *of.between_loops);
 }
 
 constexpr duration replaced_pause = std::chrono::milliseconds(10);
@@ -83,16 +91,28 @@ server_worker::server_worker(const serving::worker_place& place, server_context&
       config_(chosen),
       client_limiter_(limiter_for(chosen.rate_limit)),
       files_(std::move(files)),
+      others_(end_of_exchange(place, of)),
       out_(clients_, counted_, of.events, latency_, chosen.max_queue,
-           chosen.messages == framing::line ? chosen.max_line + 1 : 0) {
+           chosen.messages == framing::line ? chosen.max_line + 1 : 0),
+      modes_(of, chosen, out_, others_ ? &*others_ : nullptr) {
     clients_.set_limits(limits());
-    if (of.between_loops && place.index != 0) {
-        others_.emplace(*of.between_loops);
+    if (others_) {
         out_.share(*others_, latency_guard_);
         taking_in_.spawn(take_in());
     }
     out_.frame_for(of.web_clients, chosen.messages == framing::line);
     background_.spawn(out_.run());
+    const bool serves = place.count == 1 || place.index != 0;
+    if (!chosen.script || !serves) return;
+    to_script_clients_.emplace(out_, others_ ? &*others_ : nullptr, of, counted_, modes_, config_);
+    auto made = server_script::make(chosen.script, of.identity, of.events, *to_script_clients_);
+    if (made) {
+        script_ = std::move(*made);
+        background_.spawn(to_script_clients_->run());
+    } else {
+        const std::lock_guard lock(of.script_guard);
+        of.script_fault = made.error().message;
+    }
 }
 
 server_worker::~server_worker() = default;
@@ -120,6 +140,7 @@ void server_worker::apply(const config& chosen) {
     const bool has_new_pace = chosen.rate_limit != config_.rate_limit ||
                               chosen.global_rate_limit != config_.global_rate_limit;
     copy_live(option_rows(), chosen, config_);
+    modes_.apply(config_);
     clients_.set_limits(limits());
     if (!has_new_pace) return;
     client_limiter_ = limiter_for(config_.rate_limit);
@@ -147,6 +168,10 @@ void server_worker::take(stream accepted, serving::connection_slot slot) {
 task<void> server_worker::drain(duration limit) {
     const time_point until = loop::current().after(limit);
     is_draining_ = true;
+    if (script_) {
+        co_await script_->stop(std::min(limit, script_farewell));
+        to_script_clients_->flush();
+    }
     co_await end_handshakes(limit);
     // Clients of a conversation that is short end it by themselves.
     const time_point last = loop::current().after(std::min(limit, replaced_grace));
@@ -175,6 +200,10 @@ task<void> server_worker::drain(duration limit) {
     }
     tasks_.cancel();
     co_await tasks_.join();
+    if (script_) {
+        const duration left = until - loop::current().now();
+        co_await script_->end(std::clamp(left, duration{}, duration(script_farewell)));
+    }
     background_.cancel();
     co_await background_.join();
 }
@@ -266,7 +295,7 @@ task<void> server_worker::take_in() {
                     continue;
                 }
             }
-            (void)out_.deliver(*next, std::nullopt);
+            deliver(*next);
             own.pop();
             if (++batches % batches_a_turn == 0) co_await loop::current().yield();
         }
@@ -281,9 +310,16 @@ task<void> server_worker::take_in_rest(time_point until) {
         if (config_.slow_reader == slow_reader_policy::wait && out_.must_wait(nullptr)) {
             if (co_await wait_for_readers(until)) continue;
         }
-        (void)out_.deliver(*next, std::nullopt);
+        deliver(*next);
         own.pop();
     }
+}
+
+void server_worker::deliver(const shared_messages& what) {
+    if (what.to == nullptr)
+        modes_.deliver(what);
+    else if (script_)
+        to_script_clients_->deliver(*script_, what);
 }
 
 /// A client's life: read, pass on, until one side ends it. Tens of thousands of these may sleep at
@@ -292,7 +328,9 @@ task<void> server_worker::serve(std::unique_ptr<client> c) {
     greet(*c);
     bool out_of_memory = false;
     try {
+        enter_script(*c);
         progress state;
+        if (!c->input.empty()) state = begin_moved(*c);
         while (state.next < progress::then::close) {
             if (state.next == progress::then::read) {
                 c->enter(c->input.empty() ? serving::activity::resting
@@ -303,17 +341,21 @@ task<void> server_worker::serve(std::unique_ptr<client> c) {
                     state = receive(*c, std::move(*got));
                 else if (got.error() == errc::end_of_stream)
                     state = finish_input(*c);
-                else
+                else if (c->is_dismissed)
+                    state.next = progress::then::close;
+                else if (!moving_ || !c->take_interruption(tasks_.source()) || co_await move(*c))
                     break;
             } else {
                 state = co_await go_on(state.next, state.pause, *c);
             }
         }
+        if (c->is_dismissed) (void)c->take_interruption(tasks_.source());
         if (state.next == progress::then::close || state.next == progress::then::refuse)
             co_await say_farewell(*c, state.next);
     } catch (const std::bad_alloc&) {
         out_of_memory = true;
     }
+    leave_script(*c);
     see_off(*c, out_of_memory);
 }
 
@@ -324,6 +366,7 @@ void server_worker::greet(const client& c) {
 }
 
 void server_worker::see_off(const client& c, bool out_of_memory) {
+    modes_.leave(c);
     if (out_of_memory) {
         ++counted_.errors;
         context_.events.write(fmt::format("client {} closed: no memory for its messages", c.id()));
@@ -428,21 +471,31 @@ void server_worker::note(refusal reason, const client& c, std::string_view detai
     progress over;
     over.next = progress::then::end;
     const auto rest = [&] {
-        return c.cancel.requested() ? over : consume_rest(c, loop::current().now());
+        const bool is_over = c.cancel.requested() && !c.is_dismissed;
+        return is_over ? over : consume_rest(c, loop::current().now());
     };
     switch (next) {
         case progress::then::http: {
+            while (c.script != nullptr && c.script->is_busy)
+                if (!co_await c.script->idle.wait()) break;
+            if (c.is_dismissed || c.cancel.requested()) {
+                over.next = c.is_dismissed ? progress::then::close : over.next;
+                co_return over;
+            }
             co_await serve_http(c);
             if (!c.web()) break;
             const byte_buffer received = std::move(c.web()->pending);
             co_return receive_frames(c, received.text());
         }
+        case progress::then::script: (void)co_await c.script->idle.wait(); co_return rest();
+        case progress::then::yield: (void)co_await loop::current().yield(); co_return rest();
         case progress::then::pause:
             (void)co_await loop::current().sleep_for(length);
             co_return rest();
         case progress::then::wait_for_loops:
             (void)co_await others_->wait_for_room();
             co_return rest();
+        case progress::then::run_commands: co_return co_await run_commands(c);
         default: (void)co_await out_.wait_for_readers(&c); co_return rest();
     }
     co_return over;
@@ -468,6 +521,7 @@ private:
 
 /// Requests, until the client is a WebSocket or its connection ends.
 task<void> server_worker::serve_http(client& c) {
+    if (to_script_clients_) to_script_clients_->keep_held(c);
     c.become_http(counted_);
     const http_client counting(*this);
     http_visit visit(*this, c, files_ ? &*files_ : nullptr, counted_, http_requests_,
@@ -490,6 +544,7 @@ void server_worker::open_websocket(client& c, stream peer, byte_buffer received)
     c.web()->pending = std::move(received);
     // Short lines are longer as frames, and what fits into the queues of the others fits here, too.
     c.out.raise_limit(2 * config_.max_queue);
+    if (to_script_clients_) to_script_clients_->opened(c);
     if (is_draining_) leave_websocket(c);
     if (config_.log_traffic) context_.events.write(fmt::format("client {} uses WebSocket", c.id()));
 }
@@ -509,7 +564,10 @@ server_worker::progress server_worker::receive_frames(client& c, std::string_vie
 
 /// Lets the client have what is queued for it, and perhaps the reason, before it is closed.
 [[gnu::noinline]] task<void> server_worker::say_farewell(client& c, progress::then why) {
+    // Broadcasts of its script are for it, too.
+    if (c.script != nullptr) out_.flush();
     c.leaving = true;
+    modes_.leave(c);
     c.input = byte_buffer();
     if (why == progress::then::refuse && c.web()) {
         ++counted_.errors;
@@ -543,24 +601,49 @@ server_worker::progress server_worker::consume_rest(client& c, time_point arrive
 server_worker::progress server_worker::consume(client& c, std::string_view input,
                                                time_point arrived) {
     progress made;
-    if (config_.mode == flow::out) {
+    if (config_.mode == flow::out && !modes_.has_commands()) {
         made.used = input.size();
         return made;
     }
+    if (c.script != nullptr) {
+        if (c.is_dismissed)
+            made.next = progress::then::close;
+        else if (c.script->is_busy)
+            made.next = progress::then::script;
+        if (made.next != progress::then::read) return made;
+    }
     while (made.used < input.size()) {
-        if (config_.mode == flow::inout && config_.slow_reader == slow_reader_policy::wait &&
-            out_.must_wait(&c)) {
-            made.next = progress::then::wait_for_readers;
+        const line_command_split first = modes_.split(input.substr(made.used));
+        if (first.what == line_command::cache) {
+            made.next = progress::then::run_commands;
             return made;
         }
-        if (others_ && config_.mode == flow::inout && others_->must_wait()) {
-            made.next = progress::then::wait_for_loops;
+        if (first.what == line_command::master) {
+            const progress claimed = take_claim(c, first);
+            made.used += claimed.used;
+            made.next = claimed.next;
+            made.pause = claimed.pause;
+            if (made.next != progress::then::read) return made;
+            continue;
+        }
+        if (c.script != nullptr && script_->takes_messages_of(*c.script)) {
+            const progress handed =
+                consume_by_script(c, input.substr(made.used, first.size), arrived);
+            made.used += handed.used;
+            made.next = handed.next;
+            made.pause = handed.pause;
+            if (handed.used == 0 || made.next != progress::then::read) return made;
+            continue;
+        }
+        const client_modes::route to = modes_.route_of(c);
+        if (const auto waits = wait_before(c, to != client_modes::route::none)) {
+            made.next = *waits;
             return made;
         }
-        const std::string_view rest = input.substr(made.used);
+        const std::string_view rest = modes_.bounded(input.substr(made.used, first.size), to);
         const piece next =
             config_.messages == framing::line ? next_lines(c, rest) : next_bytes(c, rest);
-        if (next.size > 0) pass_on(c, rest.substr(0, next.size), next.messages, arrived);
+        if (next.size > 0) pass_on(c, rest.substr(0, next.size), next.messages, arrived, to);
         made.used += next.size;
         EDDY_ASSERT(next.size <= rest.size());
         if (next.too_long) {
@@ -575,6 +658,101 @@ server_worker::progress server_worker::consume(client& c, std::string_view input
         if (next.size == 0) return made;
     }
     return made;
+}
+
+/// Reason to wait before another message of the client, if there is one.
+std::optional<server_worker::progress::then> server_worker::wait_before(const client& c,
+                                                                        bool is_sent) {
+    if (!is_sent) return std::nullopt;
+    if (config_.slow_reader == slow_reader_policy::wait && out_.must_wait(&c))
+        return progress::then::wait_for_readers;
+    if (others_ && others_->must_wait()) return progress::then::wait_for_loops;
+    return std::nullopt;
+}
+
+/// The script gets the messages, one by one.
+server_worker::progress server_worker::consume_by_script(client& c, std::string_view input,
+                                                         time_point /*arrived*/) {
+    to_script_clients_->begin_batch(*c.script);
+    progress made;
+    while (made.used < input.size() && made.next == progress::then::read) {
+        if (const auto waits = wait_before(c, config_.mode == flow::inout)) {
+            made.next = *waits;
+            break;
+        }
+        const progress one = hand_to_script(c, input.substr(made.used));
+        made.used += one.used;
+        made.next = one.next;
+        made.pause = one.pause;
+        if (one.used == 0) break;
+    }
+    to_script_clients_->end_batch();
+    return made;
+}
+
+/// The same for the first message of `input`.
+server_worker::progress server_worker::hand_to_script(client& c, std::string_view input) {
+    const bool by_line = config_.messages == framing::line;
+    const piece next = by_line ? next_line(c, input) : next_bytes(c, input);
+    progress made;
+    made.used = next.size;
+    if (next.size > 0) {
+        std::string_view text = input.substr(0, next.size);
+        note_messages(c, text, 1);
+        if (by_line) text.remove_suffix(text.ends_with("\r\n") ? 2 : 1);
+        if (!script_->message(*c.script, text)) made.next = progress::then::script;
+        if (script_->is_round_over()) made.next = progress::then::yield;
+        if (c.is_dismissed) made.next = progress::then::close;
+    } else if (next.too_long) {
+        made.next = progress::then::refuse;
+    } else if (next.paused) {
+        made.next = progress::then::pause;
+        made.pause = next.pause;
+    }
+    return made;
+}
+
+/// A client that has come, for the script.
+void server_worker::enter_script(client& c) {
+    if (!script_) return;
+    context_.script_clients.fetch_add(1, std::memory_order_relaxed);
+    c.script = &script_->enter(c.id(), &c);
+    script_->connect(*c.script);
+}
+
+void server_worker::leave_script(client& c) noexcept {
+    if (c.script == nullptr) return;
+    context_.script_clients.fetch_sub(1, std::memory_order_relaxed);
+    to_script_clients_->drop(*c.script);
+    script_->leave(*std::exchange(c.script, nullptr));
+}
+
+task<result<bool>> server_worker::take_upstream(upstream_event what) {
+    if (!script_) co_return false;
+    co_return co_await script_->upstream(std::move(what));
+}
+
+task<outcome<>> server_worker::start_script() {
+    if (!script_) co_return outcome<>();
+    co_return co_await script_->start();
+}
+
+task<result<outcome<std::optional<std::string>>>> server_worker::ask_script(std::string text) {
+    if (!script_ || !script_->takes_sends()) co_return outcome<std::optional<std::string>>(text);
+    co_return co_await script_->send(std::move(text));
+}
+
+task<outcome<>> server_worker::prepare_script(script_file by) {
+    if (!script_) co_return outcome<>();
+    co_return co_await script_->prepare(std::move(by));
+}
+
+void server_worker::adopt_script() {
+    if (script_) script_->adopt();
+}
+
+void server_worker::discard_script() {
+    if (script_) script_->discard();
 }
 
 /// Takes one message from the rate limits; returns the time for which it must wait.
@@ -621,6 +799,23 @@ server_worker::piece server_worker::next_lines(client& c, std::string_view input
     return made;
 }
 
+/// The first line alone.
+server_worker::piece server_worker::next_line(client& c, std::string_view input) {
+    piece made;
+    const std::size_t end = input.find('\n');
+    const std::size_t length = end == std::string_view::npos ? input.size() : end;
+    made.too_long = length > config_.max_line;
+    if (made.too_long || end == std::string_view::npos) return made;
+    if (!c.limiter.unlimited() || !context_.pace.unlimited()) {
+        made.pause = pace(c);
+        made.paused = made.pause > duration{};
+        if (made.paused) return made;
+    }
+    made.size = end + 1;
+    made.messages = 1;
+    return made;
+}
+
 server_worker::piece server_worker::next_bytes(client& c, std::string_view input) {
     piece made;
     made.pause = pace(c);
@@ -635,10 +830,61 @@ server_worker::piece server_worker::next_bytes(client& c, std::string_view input
     return made;
 }
 
+/// A line that claims the master is none of the messages.
+server_worker::progress server_worker::take_claim(client& c, const line_command_split& line) {
+    progress made;
+    made.pause = pace(c);
+    if (made.pause > duration{}) {
+        made.next = progress::then::pause;
+        return made;
+    }
+    ++counted_.messages_in;
+    made.used = line.size;
+    if (c.script == nullptr || !script_->judges_claims())
+        modes_.claim(c, line.argument);
+    else if (modes_.begin_claim(c) && !script_->claim(*c.script, line.argument))
+        made.next = progress::then::script;
+    return made;
+}
+
+/// Runs the commands at the start of a client's input, then consumes the rest.
+task<server_worker::progress> server_worker::run_commands(client& c) {
+    std::vector<std::string> commands;
+    std::size_t used = 0;
+    progress paused;
+    while (commands.size() < max_cache_batch) {
+        const line_command_split line = modes_.split(c.input.text().substr(used));
+        if (line.what != line_command::cache) break;
+        paused.pause = pace(c);
+        if (paused.pause > duration{}) {
+            paused.next = progress::then::pause;
+            break;
+        }
+        commands.emplace_back(line.argument);
+        used += line.size;
+    }
+    counted_.messages_in += commands.size();
+    c.input.consume(used);
+    const result<> done =
+        commands.empty() ? result<>() : co_await modes_.run_commands(c, std::move(commands));
+    if (!done || c.cancel.requested()) {
+        progress over;
+        over.next = progress::then::end;
+        co_return over;
+    }
+    if (paused.next == progress::then::pause) co_return paused;
+    co_return consume_rest(c, loop::current().now());
+}
+
 void server_worker::pass_on(client& c, std::string_view messages, std::uint64_t count,
-                            time_point arrived) {
+                            time_point arrived, client_modes::route to) {
+    if (config_.mode == flow::out) return;
+    modes_.send_on(c, messages, count, to, arrived);
+    note_messages(c, messages, count);
+}
+
+void server_worker::note_messages(const client& c, std::string_view messages, std::uint64_t count) {
     counted_.messages_in += count;
-    if (config_.mode == flow::inout) out_.add(&c, messages, count, arrived);
     if (context_.has_log && !context_.log.append(messages, count)) counted_.dropped += count;
     if (config_.mode == flow::in || config_.log_traffic)
         journal_messages(context_.events, c.id(), messages, config_.messages == framing::line);

@@ -15,8 +15,12 @@
 #include "runtime/server/client.hpp"
 #include "runtime/server/exchange.hpp"
 #include "runtime/server/first_bytes.hpp"
+#include "runtime/server/modes/client_modes.hpp"
 #include "runtime/server/options.hpp"
+#include "runtime/server/script/server_script.hpp"
+#include "runtime/server/script/stream_transport.hpp"
 #include "runtime/server/server_context.hpp"
+#include "runtime/server/upstreams.hpp"
 #include "serving/loop_worker.hpp"
 
 #include <array>
@@ -44,11 +48,33 @@ public:
     /// Passes on what has come from clients and other loops, has the queues written out and the
     /// responses of HTTP that have begun finished within `limit`, and closes the connections.
     task<void> drain(duration limit) override;
+    /// Clients of lines and raw bytes, of a server with one thread and without a script or modes.
+    /// None of them takes in anything until all have got what was queued.
+    task<std::vector<serving::passed_client>> move_clients() override;
+    void take_moved(serving::passed_client from, serving::connection_slot slot) override;
 
     /// Live options: limits of connections and rates.
     void apply(const config& chosen);
     /// Serves another folder of --http, from the next request on.
     void replace_files(std::optional<eddy::http::static_files> files);
+    /// Runs the script's on_start(), if there is one. Its failure is the start's.
+    task<outcome<>> start_script();
+    /// Replaces the script by another version, in two steps: see loop_script::prepare().
+    task<outcome<>> prepare_script(script_file by);
+    void adopt_script();
+    void discard_script();
+    /// Gives the script an event of --upstream. False without a callback for it.
+    task<result<bool>> take_upstream(upstream_event what);
+    /// Counts of the script; null without one. Any thread.
+    const script_tallies* script_counts() const noexcept {
+        return script_ ? &script_->counted() : nullptr;
+    }
+
+    /// The text of `eddy send` as the script's on_send has it; none where it is dropped.
+    task<result<outcome<std::optional<std::string>>>> ask_script(std::string text);
+    /// Null without one.
+    server_script* script() const noexcept { return script_.get(); }
+
     /// Index among the workers. Any thread.
     std::size_t index() const noexcept { return index_; }
 
@@ -90,8 +116,13 @@ public:
     /// Origins of pages that may open a WebSocket.
     const std::vector<std::string>& origins() const noexcept { return config_.origins; }
 
+    /// True if pages get the script of page_client.hpp.
+    bool injects_client() const noexcept { return config_.injects_client; }
+
     /// Requests by HTTP. Any thread.
     std::uint64_t http_requests() const noexcept { return http_requests_; }
+    /// Commands to the cache of --cache. Any thread.
+    const cache_link& cache() const noexcept { return modes_.cache(); }
 
     /// A copy of the times that messages took until they were sent to the clients of this loop and
     /// to the other loops. Any thread.
@@ -103,9 +134,12 @@ private:
         enum class then : std::uint8_t {
             read,
             http,
+            script,
+            yield,
             pause,
             wait_for_readers,
             wait_for_loops,
+            run_commands,
             close,
             refuse,
             end,  // at once: the connection is gone
@@ -126,6 +160,10 @@ private:
     class http_client;
 
     task<void> serve(std::unique_ptr<client> c);
+    progress begin_moved(client& c);
+    static bool may_move(const client& c) noexcept;
+    task<bool> move(client& c);
+    bool has_unparked();
     void greet(const client& c);
     void see_off(const client& c, bool out_of_memory);
     progress receive(client& c, lease got);
@@ -139,10 +177,21 @@ private:
     progress finish_input(client& c);
     progress consume(client& c, std::string_view input, time_point arrived);
     progress consume_rest(client& c, time_point arrived);
+    progress consume_by_script(client& c, std::string_view input, time_point arrived);
+    progress hand_to_script(client& c, std::string_view input);
+    std::optional<progress::then> wait_before(const client& c, bool is_sent);
     piece next_lines(client& c, std::string_view input);
+    piece next_line(client& c, std::string_view input);
     piece next_bytes(client& c, std::string_view input);
     duration pace(client& c);
-    void pass_on(client& c, std::string_view messages, std::uint64_t count, time_point arrived);
+    progress take_claim(client& c, const line_command_split& line);
+    task<progress> run_commands(client& c);
+    void pass_on(client& c, std::string_view messages, std::uint64_t count, time_point arrived,
+                 client_modes::route to);
+    void note_messages(const client& c, std::string_view messages, std::uint64_t count);
+    void deliver(const shared_messages& what);
+    void enter_script(client& c);
+    void leave_script(client& c) noexcept;
     task<progress> go_on(progress::then next, duration length, client& c);
     task<void> say_farewell(client& c, progress::then why);
     void close_flushed();
@@ -153,6 +202,14 @@ private:
     task<void> take_in_rest(time_point until);
     serving::connections::limits limits() const noexcept;
     queued_writer_options queue_options() noexcept;
+
+    /// While move_clients() runs.
+    struct moving {
+        std::vector<serving::passed_client> out;
+        std::size_t parked = 0;  ///< clients that take in no more
+        event all_are_parked;
+    };
+    std::unique_ptr<moving> moving_;
 
     server_context& context_;
     const std::size_t index_;
@@ -171,6 +228,9 @@ private:
     scope background_;
     scope taking_in_;
     broadcast out_;
+    client_modes modes_;
+    std::optional<stream_transport> to_script_clients_;  // with a script
+    std::unique_ptr<server_script> script_;              // null without
 };
 
 }  // namespace eddy::runtime::server

@@ -6,6 +6,7 @@
 #include <eddy/io/loop.hpp>
 
 #include "runtime/clock.hpp"
+#include "runtime/server/page_client.hpp"
 
 #include <fmt/format.h>
 
@@ -20,6 +21,9 @@ namespace {
 
 /// Longest wait of `eddy send` for slow readers under --slow-reader wait.
 constexpr duration send_patience = std::chrono::seconds(5);
+
+/// Time for what waits for servers of --upstream to be sent, at a stop.
+constexpr duration upstream_farewell = std::chrono::seconds(1);
 
 constexpr std::string_view refusal_line = "error: the server is full; try again later\n";
 
@@ -37,8 +41,11 @@ using file_list = std::vector<std::optional<eddy::http::static_files>>;
 outcome<std::shared_ptr<file_list>> open_files(const config& by, std::size_t count) {
     auto made = std::make_shared<file_list>(count);
     if (by.http_root.empty()) return made;
+    eddy::http::static_options options;
+    if (by.injects_client) options.html_insertion = page_client_tag;
+    if (by.caches_files) options.cache_bytes = http_cache_bytes;
     for (auto& each : *made) {
-        auto opened = eddy::http::static_files::open(by.http_root, {});
+        auto opened = eddy::http::static_files::open(by.http_root, options);
         if (!opened)
             return refuse(400, fmt::format("--http {} cannot be served: {}", by.http_root,
                                            opened.error().message()));
@@ -52,6 +59,22 @@ constexpr metric websocket_clients{
 constexpr metric http_requests_total{.name = "http_requests_total",
                                      .kind = metric_kind::counter,
                                      .help = "HTTP requests, including those for a WebSocket."};
+
+constexpr metric master{
+    .name = "master", .kind = metric_kind::gauge, .help = "1 while a client is the master."};
+constexpr metric master_claims_total{.name = "master_claims_total",
+                                     .kind = metric_kind::counter,
+                                     .help = "Claims of the master that were granted."};
+constexpr metric master_claims_refused_total{.name = "master_claims_refused_total",
+                                             .kind = metric_kind::counter,
+                                             .help = "Claims of the master that were refused."};
+constexpr metric cache_commands_total{.name = "cache_commands_total",
+                                      .kind = metric_kind::counter,
+                                      .help = "Commands of clients to the cache."};
+constexpr metric cache_failures_total{
+    .name = "cache_failures_total",
+    .kind = metric_kind::counter,
+    .help = "Commands that the cache has not answered, such as while it is stopped."};
 
 /// Awaits a worker's task on its loop.
 template <class T>
@@ -80,8 +103,9 @@ private:
     cancel_source& its_;
 };
 
-stream_server::stream_server(creation from)
+stream_server::stream_server(creation from, kept_client_factory connect)
     : served_runtime({.what = "the server", .thread_prefix = "sv-"}, std::move(from)),
+      connect_(connect),
       log_(events(), counted().dropped) {}
 
 const config& stream_server::chosen() const noexcept { return own(common()); }
@@ -101,8 +125,14 @@ outcome<> stream_server::prepare() {
     if (auto opened = log_.open(chosen().log_file, chosen().threads > 1); !opened) return opened;
     files_ = std::move(*files);
     is_stopping_ = false;
-    context_.emplace(events(), log_.lines(), chosen().threads, chosen().max_queue);
+    context_.emplace(name(), *daemon(), events(), log_.lines(), chosen().threads,
+                     chosen().max_queue);
+    context_->claim.set_password(chosen().secret);
     context_->has_log = log_.is_open();
+    if (!chosen().upstreams.empty())
+        context_->upstream_links = std::make_shared<upstreams>(
+            chosen(), name(), events(), connect_,
+            [this](upstream_event what) { return take_upstream(std::move(what)); });
     global_rate_limit_ = chosen().global_rate_limit;
     context_->pace.set(global_rate_limit_);
     return {};
@@ -111,11 +141,15 @@ outcome<> stream_server::prepare() {
 task<outcome<>> stream_server::check(config_pointer next, bool /*discards_data*/) {
     const server::config& wanted = own(*next);
     if (auto files = open_files(wanted, 1); !files) co_return std::unexpected(files.error());
+    if (wanted.script)
+        if (auto good = co_await try_server_script_in_slices(wanted.script); !good) co_return good;
     if (wanted.log_file.empty()) co_return outcome<>();
     co_return line_log::check(wanted.log_file);
 }
 
 serving::loop_pool::factory stream_server::worker_factory() {
+    context_->identity = {
+        .name = name(), .port = local().port(), .protocol = "tcp", .daemon = daemon()};
     return [&context = *context_, by = shared_config(),
             files = std::move(files_)](const serving::worker_place& place) {
         return std::make_unique<server_worker>(place, context, own(*by),
@@ -124,8 +158,32 @@ serving::loop_pool::factory stream_server::worker_factory() {
 }
 
 task<outcome<>> stream_server::begin() {
+    {
+        const std::lock_guard lock(context_->script_guard);
+        if (!context_->script_fault.empty()) co_return refuse(400, context_->script_fault);
+    }
     log_.begin();
+    if (chosen().script) {
+        auto begun = co_await reloads_.run(
+            on_each_worker([](serving::loop_worker& of) { return as_worker(of).start_script(); }));
+        if (!begun) co_return begun;
+    }
+    if (context_->upstream_links) co_return co_await context_->upstream_links->start();
     co_return outcome<>();
+}
+
+task<outcome<>> stream_server::reload_script() { return reloads_.run(read_and_replace_script()); }
+
+task<outcome<>> stream_server::read_and_replace_script() {
+    if (!is_running()) co_return refuse(409, fmt::format("{} is not running", name()));
+    if (!chosen().script) co_return has_no_script(name());
+    auto read = co_await read_script_in_background("--lua", chosen().script.path, max_script_file);
+    if (!read) co_return std::unexpected(read.error());
+    if (!is_running() || is_stopping_) co_return stopped();
+    co_return co_await on_each_worker_together(
+        [&file = *read](serving::loop_worker& of) { return as_worker(of).prepare_script(file); },
+        [](serving::loop_worker& of) { as_worker(of).adopt_script(); },
+        [](serving::loop_worker& of) { as_worker(of).discard_script(); });
 }
 
 std::string_view stream_server::refusal() const {
@@ -137,7 +195,8 @@ std::string_view stream_server::refusal() const {
 
 task<void> stream_server::begin_stop() {
     is_stopping_ = true;
-    co_return;
+    co_await reloads_.end();
+    if (context_->upstream_links) co_await context_->upstream_links->mute();
 }
 
 task<void> stream_server::accepting_ended(duration /*drain*/) {
@@ -146,7 +205,11 @@ task<void> stream_server::accepting_ended(duration /*drain*/) {
         static_cast<void>(co_await on(each.where, as_worker(*each.its).flush_now()));
 }
 
-task<void> stream_server::clients_ended(bool /*has_started*/) {
+task<void> stream_server::clients_ended(bool has_started) {
+    if (context_ && context_->upstream_links) {
+        co_await context_->upstream_links->mute();
+        co_await context_->upstream_links->stop(has_started ? upstream_farewell : duration{});
+    }
     const std::vector<cancel_source*> sends = sends_;
     for (cancel_source* const each : sends) each->request();
     while (!sends_.empty()) {
@@ -159,10 +222,18 @@ task<void> stream_server::clients_ended(bool /*has_started*/) {
 void stream_server::retire(const serving::loop_worker& last) {
     latency_.merge(as_worker(last).latency());
     http_requests_ += as_worker(last).http_requests();
+    if (const script_tallies* const its = as_worker(last).script_counts()) {
+        script_counts_.add(*its);
+        script_counts_.forget_gauges();
+    }
+    cache_commands_ += as_worker(last).cache().commands();
+    cache_failures_ += as_worker(last).cache().failures();
 }
 
 task<void> stream_server::end() {
     co_await log_.close();
+    claims_ += context_->claim.granted();
+    claims_refused_ += context_->claim.refused();
     context_.reset();
     files_.reset();
 }
@@ -172,21 +243,63 @@ task<void> stream_server::end() {
 void stream_server::add_counts(metrics& to) const {
     auto latency = std::make_shared<histogram>(latency_);
     std::uint64_t requests = http_requests_;
+    std::uint64_t commands = cache_commands_;
+    std::uint64_t failures = cache_failures_;
     for_each_worker([&](const serving::loop_worker& of) {
         latency->merge(as_worker(of).latency());
         requests += as_worker(of).http_requests();
+        commands += as_worker(of).cache().commands();
+        failures += as_worker(of).cache().failures();
     });
     const std::uint64_t web_clients =
         context_ ? context_->web_clients.load(std::memory_order_relaxed) : 0;
     to.latency = std::move(latency);
     to.add_sample(websocket_clients, static_cast<double>(web_clients));
     to.add_sample(http_requests_total, static_cast<double>(requests));
+    if (is_running() && chosen().script) script_counts().add_samples_to(to);
+    to.add_sample(cache_commands_total, static_cast<double>(commands));
+    to.add_sample(cache_failures_total, static_cast<double>(failures));
+    add_claims(to);
+    if (context_ && context_->upstream_links) context_->upstream_links->add_counts(to);
+}
+
+/// Sum of all threads, and of starts before this one.
+script_tallies stream_server::script_counts() const {
+    script_tallies all = script_counts_;
+    for_each_worker([&](const serving::loop_worker& of) {
+        if (const script_tallies* const its = as_worker(of).script_counts()) all.add(*its);
+    });
+    return all;
+}
+
+std::string stream_server::lack() const {
+    std::string its = script_counts().fault(name());
+    if (its.empty() && context_ && context_->upstream_links)
+        its = context_->upstream_links->fault();
+    return its;
+}
+
+void stream_server::add_claims(metrics& to) const {
+    const master_claim* const now = context_ ? &context_->claim : nullptr;
+    const std::uint64_t granted = claims_ + (now != nullptr ? now->granted() : 0);
+    const std::uint64_t refused = claims_refused_ + (now != nullptr ? now->refused() : 0);
+    to.add_sample(master, now != nullptr && now->has_master() ? 1 : 0);
+    to.add_sample(master_claims_total, static_cast<double>(granted));
+    to.add_sample(master_claims_refused_total, static_cast<double>(refused));
 }
 
 task<outcome<bool>> stream_server::reread_files() {
+    if (chosen().script)
+        if (auto loaded = co_await reload_script(); !loaded)
+            co_return std::unexpected(loaded.error());
     auto files = open_files(chosen(), chosen().threads + 1);
     if (!files) co_return std::unexpected(files.error());
+    // With the password of --master-password-file as it is now.
+    auto again = read_config(options());
+    if (!again) co_return std::unexpected(again.error());
     if (auto opened = log_.reopen(); !opened) co_return std::unexpected(opened.error());
+    set_master(*again);
+    apply_live_to_workers();
     if (chosen().http_root.empty()) co_return true;
     pool().post_to_all([files = std::move(*files)](serving::loop_worker& of) {
         auto& its = as_worker(of);
@@ -196,10 +309,20 @@ task<outcome<bool>> stream_server::reread_files() {
 }
 
 void stream_server::apply_live() {
+    set_master(chosen());
     if (std::exchange(global_rate_limit_, chosen().global_rate_limit) != chosen().global_rate_limit)
         context_->pace.set(chosen().global_rate_limit);
+    apply_live_to_workers();
+}
+
+void stream_server::apply_live_to_workers() {
     pool().post_to_all(
         [by = shared_config()](serving::loop_worker& of) { as_worker(of).apply(own(*by)); });
+}
+
+/// Another password, or another mode, ends the claim; workers notify the client.
+void stream_server::set_master(const server::config& by) {
+    context_->claim.set_password(by.secret);
 }
 
 // --- Messages -------------------------------------------------------------------------------
@@ -209,20 +332,57 @@ task<outcome<std::uint64_t>> stream_server::send(std::string message) {
         co_return refuse(409, fmt::format("{0} is not running; `eddy start {0}` first", name()));
     if (auto ok = may_send(chosen(), name(), true); !ok) co_return std::unexpected(ok.error());
     if (is_stopping_) co_return stopped();
+    cancel_source until_stop(co_await current_source());
+    const send_under_way noted(*this, until_stop);
+    if (chosen().script) {
+        auto asked = co_await ask_script(std::move(message)).under(until_stop);
+        if (!asked) co_return std::unexpected(asked.error());
+        if (!*asked) co_return 0;
+        message = std::move(**asked);
+    }
+    co_return co_await send_text(std::move(message)).under(until_stop);
+}
+
+/// The message as it is, to the clients of all loops. stop() awaits the end.
+task<outcome<std::uint64_t>> stream_server::send_text(std::string message) {
+    if (is_stopping_) co_return stopped();
     if (chosen().messages == framing::line && !message.ends_with('\n')) message += '\n';
     if (message.size() > chosen().max_queue / 2) {
         co_return refuse(400, fmt::format("the message has {} bytes; {} takes at most {}, half of "
                                           "--max-queue",
                                           message.size(), name(), chosen().max_queue / 2));
     }
-    cancel_source until_stop(co_await current_source());
-    const send_under_way noted(*this, until_stop);
     const auto count = static_cast<std::uint64_t>(std::count(message.begin(), message.end(), '\n'));
     byte_buffer bytes;
     bytes.append(message);
     shared_messages what{std::make_shared<const byte_buffer>(std::move(bytes)),
                          std::max<std::uint64_t>(count, 1)};
-    co_return co_await send_to_all(std::move(what)).under(until_stop);
+    co_return co_await send_to_all(std::move(what));
+}
+
+/// A script takes events of --upstream on one loop; without it messages go to all clients.
+task<outcome<>> stream_server::take_upstream(upstream_event what) {
+    if (chosen().script) {
+        const auto& others = pool().others();
+        const executor where = others.empty() ? executor::current() : others.front().where;
+        server_worker& of = others.empty() ? here() : as_worker(*others.front().its);
+        const auto taken = co_await on(where, of.take_upstream(what));
+        if (!taken || *taken) co_return outcome<>();
+    }
+    if (what.what != upstream_event::kind::message) co_return outcome<>();
+    auto sent = co_await send_text(std::move(what.text));
+    if (!sent) co_return std::unexpected(std::move(sent.error()));
+    co_return outcome<>();
+}
+
+/// The text as on_send of a loop's script has it; none where it is dropped.
+task<outcome<std::optional<std::string>>> stream_server::ask_script(std::string text) {
+    const auto& others = pool().others();
+    const executor where = others.empty() ? executor::current() : others.front().where;
+    server_worker& of = others.empty() ? here() : as_worker(*others.front().its);
+    auto asked = co_await on(where, of.ask_script(std::move(text)));
+    if (!asked) co_return stopped();
+    co_return std::move(*asked);
 }
 
 /// Sends on the loop of each worker that has clients. stop() awaits the end.

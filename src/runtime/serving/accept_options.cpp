@@ -3,8 +3,9 @@
 
 #include <eddy/base/assert.hpp>
 
+#include "base/files/socket_owner.hpp"
+
 #include <fmt/format.h>
-#include <pwd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -21,20 +22,6 @@ using transport::scheme;
 
 /// The kernel's greatest time (MAX_TCP_KEEPIDLE).
 constexpr std::int64_t longest_keepalive_ns = std::int64_t{32'767} * 1'000'000'000;
-
-outcome<uid_t> read_user(std::string_view name) {
-    std::uint32_t number = 0;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-    if (error == std::errc{} && end == name.data() + name.size() && number < UINT32_MAX)
-        return number;
-    const std::string text(name);
-    passwd found{};
-    passwd* result = nullptr;
-    std::vector<char> room(16 * 1024);
-    if (::getpwnam_r(text.c_str(), &found, room.data(), room.size(), &result) != 0 || !result)
-        return refuse(400, fmt::format("--allow-users: this machine has no user \"{}\"", name));
-    return found.pw_uid;
-}
 
 }  // namespace
 
@@ -61,12 +48,50 @@ option tcp_keepalive_option() {
             .live = true};
 }
 
+option accept_proxy_option() {
+    return {.name = "accept-proxy",
+            .value_name = "NETWORK,...",
+            .help =
+                "proxies, by address or network, such as 10.0.0.7,10.1.0.0/16, unix for all of "
+                "a Unix socket: each of their connections begins with a header of the PROXY "
+                "protocol, version 1 or 2, and has the client's address from it; one without "
+                "is closed",
+            .live = true};
+}
+
+outcome<std::vector<network>> read_networks(std::string_view list, std::string_view flag) {
+    std::vector<network> all;
+    while (!list.empty()) {
+        const std::string_view text = list.substr(0, list.find(','));
+        list.remove_prefix(std::min(list.size(), text.size() + 1));
+        auto one = network::parse(text);
+        if (!one)
+            return refuse(400,
+                          fmt::format("{}: \"{}\" is no network; write an address, such as "
+                                      "10.0.0.7 or ::1, a network, such as 10.0.0.0/8, or unix",
+                                      flag, text));
+        all.push_back(*one);
+    }
+    return all;
+}
+
+outcome<std::vector<network>> read_proxies(const settings& chosen,
+                                           const transport::address& where) {
+    if (!chosen.has("accept-proxy")) return std::vector<network>();
+    if (where.kind == scheme::handoff || where.kind == scheme::shm || where.kind == scheme::udp)
+        return refuse(400,
+                      fmt::format("--accept-proxy has no effect with --listen {}://; it is for "
+                                  "TCP, TLS and Unix sockets",
+                                  transport::to_string(where.kind)));
+    return read_networks(chosen.text("accept-proxy"), "--accept-proxy");
+}
+
 outcome<std::vector<uid_t>> read_users(std::string_view list) {
     std::vector<uid_t> users;
     while (!list.empty()) {
         const std::string_view name = list.substr(0, list.find(','));
         list.remove_prefix(std::min(list.size(), name.size() + 1));
-        auto user = read_user(name);
+        auto user = find_user(name, "--allow-users");
         if (!user) return std::unexpected(user.error());
         users.push_back(*user);
     }

@@ -1,9 +1,11 @@
-// Options of accepting, for all types: the users of a Unix socket's clients, and TCP keepalive.
+// Options of accepting, for all types: the users of a Unix socket's clients, TCP keepalive, and
+// proxies that announce their clients.
 #pragma once
 
 #include <eddy/transport/transport.hpp>
 
 #include "base/problem.hpp"
+#include "net/network.hpp"
 #include "runtime/options/option.hpp"
 #include "runtime/options/settings.hpp"
 #include "serving/served_listener.hpp"
@@ -22,6 +24,15 @@ option allow_users_option();
 /// The option --tcp-keepalive.
 option tcp_keepalive_option();
 
+/// The option --accept-proxy, of types that serve streams.
+option accept_proxy_option();
+
+/// Networks joined by commas, as `flag` gives them.
+outcome<std::vector<network>> read_networks(std::string_view list, std::string_view flag);
+
+/// Value of accept_rules::proxies for a listener at `where`: that of --accept-proxy.
+outcome<std::vector<network>> read_proxies(const settings& chosen, const transport::address& where);
+
 /// Users by name or number, joined by commas, as --allow-users gives them.
 outcome<std::vector<uid_t>> read_users(std::string_view list);
 
@@ -34,7 +45,7 @@ outcome<std::optional<std::vector<uid_t>>> read_allowed_users(const settings& ch
 /// Time of --tcp-keepalive in whole seconds; zero for none.
 std::chrono::seconds read_tcp_keepalive(const settings& chosen);
 
-/// Both.
+/// The users and the time.
 outcome<serving::accept_rules> read_accept_rules(const settings& chosen,
                                                  const transport::address& where);
 

@@ -62,6 +62,7 @@ struct inherited_listeners {
         int mode;
         socket_file file;
         address_note note;
+        bool has_owner = false;  ///< its file was given to another user or group
     };
     std::optional<handoffs> senders;
 

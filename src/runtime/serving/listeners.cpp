@@ -28,7 +28,8 @@ bool listeners::have_files() const {
 
 void listeners::set_rules(const serving::accept_rules& rules) {
     serving::set_rules(first, rules);
-    if (secure) serving::set_rules(*secure, {.keepalive = rules.keepalive});
+    if (secure)
+        serving::set_rules(*secure, {.keepalive = rules.keepalive, .proxies = rules.proxies});
 }
 
 void listeners::close() {

@@ -5,13 +5,16 @@
 #include <eddy/io/endpoint.hpp>
 #include <eddy/io/loop.hpp>
 
+#include "runtime/serving/passed_listeners.hpp"
 #include "runtime/serving/reopener.hpp"
+#include "runtime/serving/shm_options.hpp"
 #include "runtime/serving/threads.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -22,6 +25,8 @@ namespace {
 /// For an address that was closed a moment ago.
 constexpr int close_tries = 40;
 constexpr duration close_pause = std::chrono::milliseconds(5);
+/// Between two checks whether accepting has ended.
+constexpr duration accept_pause = std::chrono::milliseconds(1);
 
 }  // namespace
 
@@ -36,6 +41,7 @@ struct served_runtime::running {
     serving::loop_pool pool;
     std::optional<serving::acceptor> accepting;  // one from each opening to clients on
     bool is_open = false;                        // to clients
+    bool is_paused = false;                      // by end_accepting()
     reopener lost;                               // addresses
 };
 
@@ -45,7 +51,8 @@ served_runtime::served_runtime(const served_type& constants, creation from)
       options_(std::move(from.options)),
       host_(std::move(from.host)),
       events_(*from.events),
-      inherited_(std::move(from.listeners)) {
+      inherited_(std::move(from.listeners)),
+      is_held_(from.is_held) {
     EDDY_ASSERT(host_ != nullptr);
 }
 
@@ -127,6 +134,7 @@ task<outcome<>> served_runtime::serve() {
 
 void served_runtime::open_to_clients() {
     EDDY_ASSERT(running_ && !running_->is_open);
+    if (is_held_) return;
     running_->is_open = true;
     // One that take_back() could not open is closed.
     accept_from(running_->listening.are_open());
@@ -152,6 +160,56 @@ task<outcome<>> served_runtime::give_up(outcome<> why) {
     co_await clients_ended(false);
     co_await end_workers();
     co_return why;
+}
+
+task<outcome<>> served_runtime::on_each_worker(
+    std::function<task<outcome<>>(serving::loop_worker&)> what) {
+    struct place {
+        executor where;
+        serving::loop_worker* its;
+    };
+    std::vector<place> all;
+    for (const auto& each : pool().others()) all.push_back({each.where, each.its.get()});
+    if (all.empty()) all.push_back({executor::current(), pool().here()});
+    for (const place& each : all) {
+        if (each.where.is_current()) {
+            auto done = co_await what(*each.its);
+            if (!done) co_return done;
+            continue;
+        }
+        auto done = co_await resume_on(each.where, what(*each.its));
+        if (!done)
+            co_return refuse(500,
+                             fmt::format("a thread of {}: {}", name(), done.error().message()));
+        if (!*done) co_return *done;
+    }
+    co_return outcome<>();
+}
+
+task<outcome<>> served_runtime::on_each_worker_together(
+    std::function<task<outcome<>>(serving::loop_worker&)> prepare,
+    std::function<void(serving::loop_worker&)> adopt,
+    std::function<void(serving::loop_worker&)> discard) {
+    if (is_changing_)
+        co_return refuse(503, fmt::format("{} is being changed; try again later", name()));
+    struct changing {
+        bool& is;
+        explicit changing(bool& it) noexcept : is(it) { is = true; }
+        ~changing() { is = false; }
+    } const here(is_changing_);
+    outcome<> done = co_await on_each_worker(std::move(prepare));
+    if (!running_) co_return done;
+    if (!done) {
+        pool().post_to_all(discard);
+        co_return done;
+    }
+    done = co_await on_each_worker([&adopt](serving::loop_worker& of) -> task<outcome<>> {
+        adopt(of);
+        co_return outcome<>();
+    });
+    // A request that is given up leaves no two versions, either.
+    if (!done && running_) pool().post_to_all(adopt);
+    co_return done;
 }
 
 // --- Stop -----------------------------------------------------------------------------------
@@ -229,6 +287,70 @@ outcome<> served_runtime::take_back(inherited_listeners& from) {
     return taken;
 }
 
+outcome<std::shared_ptr<passed_listeners>> served_runtime::share_listeners() {
+    EDDY_ASSERT(running_);
+    auto given = std::make_shared<passed_listeners>();
+    if (config_->where.port == 0) given->chosen_port = running_->address.port();
+    const auto add = [&](const transport::address& at, const noted_listener& from) -> outcome<> {
+        if (!from.socket) return {};
+        auto copy = copy_of(from.socket.native_handle());
+        if (!copy)
+            return refuse(503, fmt::format("{} cannot pass on its socket: {}", name_,
+                                           copy.error().message()));
+        passed_listener each;
+        each.where = at;
+        each.port = from.socket.local().port();
+        each.file = from.file;
+        each.socket = std::move(*copy);
+        given->all.push_back(std::move(each));
+        return {};
+    };
+    const listeners& of = running_->listening;
+    const listener_addresses where = real_addresses();
+    outcome<> added = add(where.first, of.first);
+    if (added && where.secure && of.secure) added = add(*where.secure, *of.secure);
+    if (added && where.shared && of.shared)
+        added = add(shm_address(*where.shared, of.first.socket.local().port()), *of.shared);
+    if (!added) return std::unexpected(std::move(added.error()));
+    for_each_listener([](const listener& each) { share(each); });
+    return given;
+}
+
+void served_runtime::unshare_listeners() noexcept {
+    if (!running_) return;
+    for_each_listener([](const listener& each) { take_possession(each); });
+    if (std::exchange(running_->is_paused, false) && running_->accepting->is_idle())
+        accept_from(running_->listening.are_open());
+}
+
+task<void> served_runtime::end_accepting() {
+    if (!running_ || !running_->is_open) co_return;
+    running_->is_paused = true;
+    for_each_listener([](const listener& each) { each.driver().pause(); });
+    // Connections that the loop has taken from the kernel's queue are accepted.
+    while (running_ && running_->is_paused && !running_->accepting->is_idle())
+        if (!co_await loop::current().sleep_for(accept_pause)) break;
+}
+
+task<std::vector<passed_client>> served_runtime::hand_over_clients() {
+    if (!running_) co_return std::vector<passed_client>();
+    co_return co_await running_->pool.move_clients();
+}
+
+void served_runtime::take_clients(std::vector<passed_client> from) {
+    if (!running_) return;
+    if (!is_held_) return running_->pool.assign(std::move(from));
+    std::ranges::move(from, std::back_inserter(moved_));
+}
+
+void served_runtime::open() {
+    if (!std::exchange(is_held_, false) || !running_) return;
+    for_each_listener([](const listener& each) { take_possession(each); });
+    // They were here first.
+    take_clients(std::exchange(moved_, {}));
+    open_to_clients();
+}
+
 /// Opens, and accepts from, what take_back() could not open.
 outcome<> served_runtime::reopen() {
     inherited_listeners none;
@@ -242,7 +364,8 @@ outcome<> served_runtime::reopen() {
 }
 
 std::string served_runtime::fault() const {
-    return running_ ? running_->lost.fault() : std::string();
+    if (!running_) return {};
+    return running_->lost.fault().empty() ? lack() : running_->lost.fault();
 }
 
 // --- Counts and live changes ----------------------------------------------------------------
@@ -252,6 +375,15 @@ metrics served_runtime::count() const {
     for_each_worker([&copy](const serving::loop_worker& of) { copy.add(of.counted()); });
     add_counts(copy);
     return copy;
+}
+
+client_counts served_runtime::count_clients() const {
+    client_counts sum{counted_.connections_now, counted_.handshakes_now};
+    for_each_worker([&sum](const serving::loop_worker& of) {
+        sum.connections += of.counted().connections_now;
+        sum.handshakes += of.counted().handshakes_now;
+    });
+    return sum;
 }
 
 endpoint served_runtime::local() const { return running_ ? running_->address : endpoint(); }

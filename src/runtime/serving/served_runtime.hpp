@@ -23,6 +23,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace eddy::runtime {
 
@@ -44,7 +45,14 @@ public:
     void end_drain() noexcept final;
     task<std::shared_ptr<inherited_listeners>> hand_over_listeners() final;
     outcome<> take_back(inherited_listeners& from) final;
+    outcome<std::shared_ptr<passed_listeners>> share_listeners() final;
+    task<void> end_accepting() final;
+    void unshare_listeners() noexcept final;
+    task<std::vector<passed_client>> hand_over_clients() final;
+    void take_clients(std::vector<passed_client> from) final;
+    void open() final;
     metrics count() const final;
+    client_counts count_clients() const final;
     endpoint local() const final;
     std::string fault() const final;
     outcome<> apply(const settings& changed) override;
@@ -91,6 +99,8 @@ protected:
     virtual task<void> end() { co_return; }
     /// Adds what it counts besides its workers' counters.
     virtual void add_counts(metrics& /*to*/) const {}
+    /// Lack besides addresses that keeps it from its work, see instance::fault(). While it runs.
+    virtual std::string lack() const { return {}; }
     /// Reads its files again, certificates aside. False when that needs a restart. On failure, and
     /// then, nothing has changed.
     virtual task<outcome<bool>> reread_files() { co_return true; }
@@ -135,9 +145,25 @@ protected:
         for (const auto& each : pool().others()) f(*each.its);
     }
 
+    /// Awaits a task of each worker that serves clients, on its loop. The first failure ends it.
+    task<outcome<>> on_each_worker(std::function<task<outcome<>>(serving::loop_worker&)> what);
+    /// A change of all workers or none, as of a script: after prepare() of each has succeeded,
+    /// adopt() of each; otherwise discard() of each. Refuses with 503 beside another one.
+    task<outcome<>> on_each_worker_together(
+        std::function<task<outcome<>>(serving::loop_worker&)> prepare,
+        std::function<void(serving::loop_worker&)> adopt,
+        std::function<void(serving::loop_worker&)> discard);
+
 private:
     struct running;
 
+    template <class F>
+    void for_each_listener(const F& f) const {
+        const listeners& of = listening();
+        f(of.first.socket);
+        if (of.secure) f(of.secure->socket);
+        if (of.shared) f(of.shared->socket);
+    }
     std::size_t listener_threads(const serving_config& of) const noexcept;
     task<outcome<>> serve();
     task<outcome<>> give_up(outcome<> why);
@@ -155,6 +181,9 @@ private:
     std::shared_ptr<inherited_listeners> inherited_;  // until it has started
     config_pointer config_;
     serving::counters counted_;
+    bool is_held_;                      // until open()
+    std::vector<passed_client> moved_;  // that wait for it
+    bool is_changing_ = false;          // on_each_worker_together()
 
     // While it runs.
     std::unique_ptr<running> running_;

@@ -37,4 +37,12 @@ bound_option<Config> keepalive_row(option row = tcp_keepalive_option()) {
                                         std::move(row));
 }
 
+/// --accept-proxy, read after read_serving_config().
+template <class Config>
+bound_option<Config> accept_proxy_row() {
+    return bound_option<Config>::read_by(
+        nested(&Config::rules, &serving::accept_rules::proxies), accept_proxy_option(),
+        [](const settings& chosen, const Config& of) { return read_proxies(chosen, of.where); });
+}
+
 }  // namespace eddy::runtime

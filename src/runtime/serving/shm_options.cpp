@@ -1,6 +1,8 @@
 // Options of shared memory: reading, and the name that follows from a port.
 #include "runtime/serving/shm_options.hpp"
 
+#include "transport/shm_path.hpp"
+
 #include <fmt/format.h>
 
 #include <utility>
@@ -13,11 +15,11 @@ std::vector<option> shm_options() {
     return {
         {.name = "shm",
          .kind = option_kind::flag,
-         .help = "also serve programs of this machine over shared memory, at shm://@eddy-PORT or "
-                 "--shm-path; only of the daemon's user and root"},
+         .help = "also serve programs of this machine over shared memory, at shm://:PORT (the name "
+                 "@eddy-shm-UID-PORT) or --shm-path; only of the daemon's user and root"},
         {.name = "shm-path",
          .value_name = "PATH",
-         .help = "with --shm: its Unix socket, or @NAME, instead of the name @eddy-PORT",
+         .help = "with --shm: its Unix socket, or @NAME, instead of shm://:PORT",
          .is_path = true,
          .is_socket = true},
     };
@@ -47,7 +49,7 @@ outcome<std::optional<transport::address>> read_shm(const settings& chosen,
 }
 
 transport::address shm_address(transport::address of, std::uint16_t port) {
-    if (of.path.empty()) of.path = fmt::format("@eddy-{}", port);
+    if (of.path.empty()) of.path = transport::shm_path_of(port);
     return of;
 }
 

@@ -21,7 +21,7 @@ std::vector<option> shm_options();
 outcome<std::optional<transport::address>> read_shm(const settings& chosen,
                                                     const transport::address& first);
 
-/// `of` with the path that it has, or the abstract name of a port: shm://@eddy-6379.
+/// `of` with the path that it has, or the name of a port as of shm://:6379.
 transport::address shm_address(transport::address of, std::uint16_t port);
 
 }  // namespace eddy::runtime

@@ -2,7 +2,7 @@
 // stays out of the journal.
 #include <eddy/transport/transport.hpp>
 
-#include "runtime/stream/failure_log.hpp"
+#include "runtime/logs/failure_log.hpp"
 #include "runtime/stream/sources/provider_text.hpp"
 #include "runtime/stream/testing.hpp"
 #include "transport/test_certificates.hpp"
@@ -184,6 +184,23 @@ TEST_P(failing_streams, whose_source_has_a_bad_certificate_say_so) {
         co_await expect(plain, "backend_tls", "TLS");
         serving.cancel();
         co_await serving.join();
+    });
+}
+
+TEST_P(failing_streams, whose_source_does_not_shake_hands_end_after_the_source_s_time) {
+    run([this]() -> task<void> {
+        transport::write_test_certificates(folder_);
+        // Only to see whether this is built with TLS.
+        if (!transport::listen("tls://127.0.0.1:0?cert=" + folder_.file("both.pem"))) co_return;
+        // The kernel connects for it, and it says nothing.
+        const listener silent = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
+        subject s = make("https://" + silent.local().to_string() + "/v1",
+                         {{"source_timeout", "100ms"}, {"heartbeat", "5s"}});
+        co_await s.start();
+        const std::string answer = co_await answer_of(s);
+        EXPECT_THAT(answer, HasSubstr("{\"error\":\"backend_stalled\"}"));
+        EXPECT_EQ(answer.find(": heartbeat"), std::string::npos) << "which is due much later";
+        co_await s->stop(0s);
     });
 }
 

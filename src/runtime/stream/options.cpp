@@ -4,16 +4,19 @@
 #include <eddy/transport/transport.hpp>
 #include <eddy/wire/http1/headers.hpp>
 
-#include "base/files/regular_file.hpp"
+#include "base/files/socket_owner.hpp"
 #include "base/text/text.hpp"
 #include "handoff/receiver.hpp"
 #include "runtime/listening.hpp"
 #include "runtime/options/bound_options.hpp"
 #include "runtime/serving/accept_options.hpp"
+#include "runtime/stream/programs/programs.hpp"
+#include "wire/http1/forwarding.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <optional>
@@ -67,6 +70,27 @@ outcome<int> read_mode(const settings& chosen, const config& so_far) {
     return static_cast<int>(*mode);
 }
 
+/// Refuses an owner or group of a socket without a file.
+outcome<> check_has_file(std::string_view option, const config& so_far) {
+    if (!so_far.path.starts_with('@')) return {};
+    return refuse(400, fmt::format("--{} has no effect with --handoff unix://{}, which has no file",
+                                   option, so_far.path));
+}
+
+outcome<std::optional<uid_t>> read_socket_owner(const settings& chosen, const config& so_far) {
+    if (!chosen.has("socket-owner")) return std::nullopt;
+    if (auto good = check_has_file("socket-owner", so_far); !good)
+        return std::unexpected(std::move(good.error()));
+    return find_user(chosen.text("socket-owner"), "--socket-owner");
+}
+
+outcome<std::optional<gid_t>> read_socket_group(const settings& chosen, const config& so_far) {
+    if (!chosen.has("socket-group")) return std::nullopt;
+    if (auto good = check_has_file("socket-group", so_far); !good)
+        return std::unexpected(std::move(good.error()));
+    return find_group(chosen.text("socket-group"), "--socket-group");
+}
+
 outcome<std::vector<uid_t>> read_handoff_users(const settings& chosen, const config& /*so_far*/) {
     return read_users(chosen.text("allow-users"));
 }
@@ -83,24 +107,67 @@ bool has_url(const config& of) noexcept {
     return of.source == source_type::openai || of.source == source_type::proxy;
 }
 
-/// Bytes of a key's file at most.
-constexpr std::size_t max_key = 4096;
-
-outcome<std::string> read_key(const std::string& path) {
-    auto key = read_regular(path, max_key);
-    if (!key && key.error() != errc::limit_reached)
-        return refuse(
-            400, fmt::format("--key-file: {} cannot be read: {}", path, key.error().message()));
-    while (key && (key->ends_with('\n') || key->ends_with('\r') || key->ends_with(' ')))
-        key->pop_back();
-    if (!key || key->empty() || !http1::is_field_value(*key))
-        return refuse(400, fmt::format("--key-file: {} has no key in one line of at most {} bytes",
-                                       path, max_key));
-    return std::move(*key);
+outcome<std::vector<backend>> read_backends(const settings& chosen, const config& /*so_far*/) {
+    constexpr std::string_view option = "source-backend";
+    std::vector<backend> all;
+    for (const std::string& each : chosen.list(option)) {
+        if (all.size() == max_named_backends)
+            return refuse(
+                400, fmt::format("--{} may be given at most {} times", option, max_named_backends));
+        auto read = read_backend(option, each);
+        if (!read) return std::unexpected(std::move(read.error()));
+        if (std::ranges::find(all, read->name, &backend::name) != all.end())
+            return refuse(400,
+                          fmt::format("--{}: there are two of the name {}", option, read->name));
+        all.push_back(std::move(*read));
+    }
+    return all;
 }
 
-/// Bytes of a script's file at most.
-constexpr std::size_t max_script = std::size_t{1} << 20;
+/// Fields that a request has from its source, beside hop-by-hop fields.
+constexpr std::array own_request_fields = {
+    std::string_view("host"), std::string_view("content-length"), std::string_view("content-type"),
+    std::string_view("accept"), std::string_view("accept-encoding")};
+
+outcome<std::vector<response_header>> read_source_fields(const settings& chosen,
+                                                         const config& /*so_far*/) {
+    std::vector<response_header> all;
+    for (const std::string& each : chosen.list("source-header")) {
+        const std::size_t colon = std::min(each.find(':'), each.size());
+        response_header made{each.substr(0, colon), each.substr(std::min(colon + 1, each.size()))};
+        made.value.erase(0, std::min(made.value.find_first_not_of(' '), made.value.size()));
+        if (!http1::is_token(made.name) || !http1::is_field_value(made.value) || made.value.empty())
+            return refuse(400,
+                          "--source-header: write NAME: VALUE, such as \"OpenAI-Organization: "
+                          "org-1\"");
+        const bool is_own = http1::is_hop_by_hop(made.name) ||
+                            std::ranges::any_of(own_request_fields, [&](std::string_view own) {
+                                return is_word(made.name, own);
+                            });
+        if (is_own)
+            return refuse(
+                400, fmt::format("--source-header: the source decides about {} itself", made.name));
+        if (all.size() == max_source_fields)
+            return refuse(400, fmt::format("--source-header may be given at most {} times",
+                                           max_source_fields));
+        all.push_back(std::move(made));
+    }
+    return all;
+}
+
+/// The name alone: the value may be a secret.
+std::string shown_field(const std::string& text) {
+    const std::size_t colon = text.find(':');
+    return colon == std::string::npos ? text : text.substr(0, colon) + ": " + std::string(hidden);
+}
+
+outcome<std::string> read_key_field(const settings& chosen, const config& /*so_far*/) {
+    const std::string& name = chosen.text("key-field");
+    if (!name.empty())
+        if (auto good = check_key_field("key-field", name); !good)
+            return std::unexpected(std::move(good.error()));
+    return name;
+}
 
 /// Refuses options that the source needs or has no use for.
 outcome<> check_source(const settings& chosen, const config& read) {
@@ -110,13 +177,15 @@ outcome<> check_source(const settings& chosen, const config& read) {
     if (is_exec == read.command.empty())
         return refuse(400, is_exec ? "--source exec runs a program; say which by --exec COMMAND"
                                    : "--exec has no effect without --source exec");
-    if (is_lua != chosen.has("script"))
-        return refuse(400, is_lua ? "--source lua runs a script; say which by --script FILE"
-                                  : "--script has no effect without --source lua");
+    if (is_lua != chosen.has("lua"))
+        return refuse(400, is_lua ? "--source lua runs a script; say which by --lua FILE"
+                                  : "--lua has no effect without --source lua");
     if (read.source != source_type::openai && chosen.given("events"))
         return refuse(400, fmt::format("--events has no effect with --source {}", name));
     if (has_url(read)) return {};
-    for (const std::string_view other : {"source-url", "source-socket", "key-file"})
+    for (const std::string_view other :
+         {"source-url", "source-socket", "source-backend", "source-header", "source-ca", "key-file",
+          "key-field", "handoff-key"})
         if (chosen.given(other))
             return refuse(400, fmt::format("--{} has no effect with --source {}", other, name));
     return {};
@@ -126,18 +195,13 @@ outcome<> check_source(const settings& chosen, const config& read) {
 outcome<> complete_url(const settings& chosen, config& into) {
     const bool is_openai = into.source == source_type::openai;
     if (into.source_url.empty() && is_openai) into.source_url = "https://api.openai.com/v1";
-    while (into.source_url.ends_with('/') && is_openai) into.source_url.pop_back();
-    if (!into.source_url.starts_with("http://") && !into.source_url.starts_with("https://"))
-        return refuse(400,
-                      fmt::format("--source-url cannot be \"{}\": write http://HOST:PORT/PATH, or "
-                                  "the same with https",
-                                  into.source_url));
+    if (auto good = check_url("source-url", into.source_url); !good) return good;
     if (!chosen.has("key-file")) {
         const char* key = std::getenv("OPENAI_API_KEY");
         if (key != nullptr && is_openai && http1::is_field_value(key)) into.key = key;
         return {};
     }
-    auto key = read_key(chosen.text("key-file"));
+    auto key = read_key("key-file", chosen.text("key-file"));
     if (!key) return std::unexpected(key.error());
     into.key = std::move(*key);
     return {};
@@ -146,12 +210,8 @@ outcome<> complete_url(const settings& chosen, config& into) {
 /// Checks the source's options, and reads its files.
 outcome<> complete_source(const settings& chosen, config& into) {
     if (auto good = check_source(chosen, into); !good) return good;
-    if (has_url(into)) return complete_url(chosen, into);
-    if (into.source != source_type::lua) return {};
-    auto script = read_script("--script", chosen.text("script"), max_script);
-    if (!script) return std::unexpected(script.error());
-    into.script = std::move(*script);
-    return {};
+    if (auto good = read_script_file(chosen, into.script); !good) return good;
+    return has_url(into) ? complete_url(chosen, into) : outcome<>();
 }
 
 using row = bound_option<config>;
@@ -180,6 +240,18 @@ bound_options<config> handoff_rows() {
                       .default_value = "0660",
                       .help = "permissions of the socket's file; not for @NAME, which has none"},
                      read_mode),
+        row::read_by(&config::owner,
+                     {.name = "socket-owner",
+                      .value_name = "USER",
+                      .help = "user that the socket's file is given to, by name or number; only "
+                              "root may give files away"},
+                     read_socket_owner),
+        row::read_by(&config::group,
+                     {.name = "socket-group",
+                      .value_name = "GROUP",
+                      .help = "group that it is given to, such as www-data; the daemon's user must "
+                              "be root or in that group"},
+                     read_socket_group),
         row::read_by(&config::allowed_users,
                      {.name = "allow-users",
                       .value_name = "LIST",
@@ -208,12 +280,6 @@ bound_options<config> source_rows() {
                      {"lua", source_type::lua},
                      {"proxy", source_type::proxy},
                      {"exec", source_type::exec}}),
-        row::unbound({.name = "script",
-                      .value_name = "FILE",
-                      .help = "Lua script of lua, read at each start: its function handle(request) "
-                              "is called for each client, and may call send(text), event(name, "
-                              "text) and sleep(milliseconds)",
-                      .is_path = true}),
         row::bound(&config::command,
                    {.name = "exec",
                     .value_name = "COMMAND",
@@ -221,6 +287,38 @@ bound_options<config> source_rows() {
                             "and output, and the handoff's message in $HANDOFF_DATA; it writes the "
                             "whole response, and gets SIGHUP when its client disconnects, SIGTERM "
                             "after --source-timeout more. At most 1000 run at a time"}),
+    };
+}
+
+/// Further targets of openai and proxy, and how they are requested.
+bound_options<config> backend_rows() {
+    return {
+        row::read_by(
+            &config::backends,
+            {.name = "source-backend",
+             .kind = option_kind::list,
+             .value_name = "NAME=URL",
+             .help = "further URL for requests of openai and proxy; may be given again. A request "
+                     "that gets no response, 429 or 5xx is sent to the next one. The handoff's "
+                     "member backend chooses by name (default: --source-url). \"NAME=URL "
+                     "key-file=FILE key-field=NAME model=NAME\" has a key and a model of its own",
+             .shown = shown_backend},
+            read_backends),
+        row::read_by(&config::source_fields,
+                     {.name = "source-header",
+                      .kind = option_kind::list,
+                      .value_name = "NAME: VALUE",
+                      .help = "field of all requests of openai and proxy, such as "
+                              "\"OpenAI-Organization: org-1\"; may be given again. `eddy show` "
+                              "hides the value",
+                      .shown = shown_field},
+                     read_source_fields),
+        row::whole_path(&config::source_ca,
+                        {.name = "source-ca",
+                         .value_name = "FILE",
+                         .help = "certificates of the authorities to trust at URLs of https, in "
+                                 "place of the system's",
+                         .is_path = true}),
     };
 }
 
@@ -245,6 +343,17 @@ bound_options<config> url_rows() {
                       .help = "file with the key of the API, which is sent as Authorization: "
                               "Bearer KEY; without it openai uses the daemon's $OPENAI_API_KEY",
                       .is_path = true}),
+        row::read_by(&config::key_field,
+                     {.name = "key-field",
+                      .value_name = "NAME",
+                      .help = "field that the key is sent in, as it is, in place of Authorization, "
+                              "such as api-key for Azure"},
+                     read_key_field),
+        row::bound(&config::takes_keys,
+                   {.name = "handoff-key",
+                    .kind = option_kind::flag,
+                    .help = "send the handoff's member api_key in place of the key; such a "
+                            "request goes to the first of its backends alone"}),
         row::bound(&config::model, {.name = "model",
                                     .value_name = "NAME",
                                     .default_value = "gpt-4o-mini",
@@ -306,6 +415,17 @@ bound_options<config> time_rows() {
     };
 }
 
+/// The access log.
+bound_options<config> log_rows() {
+    return {row::whole_path(
+        &config::access_log,
+        {.name = "access-log",
+         .value_name = "FILE",
+         .help = "append a line of JSON to this file for each stream at its end, and for each "
+                 "client that was refused: its user, bytes, time to the first one, and reason",
+         .is_path = true})};
+}
+
 /// Rows of the mock source.
 bound_options<config> mock_rows() {
     return {
@@ -345,7 +465,8 @@ bound_options<config> limit_rows() {
                     .kind = option_kind::size,
                     .value_name = "SIZE",
                     .default_value = "128KiB",
-                    .help = "largest message of a handoff; the client of a larger one gets 413",
+                    .help = "largest message of a handoff; the client of a larger one gets 413. "
+                            "With --source exec it has at most 131058 bytes",
                     .minimum = 1,
                     .maximum = 16 << 20}),
         row::bound(&config::max_queue,
@@ -364,7 +485,8 @@ bound_options<config> limit_rows() {
 
 const bound_options<config>& option_rows() {
     static const bound_options<config> rows =
-        joined({handoff_rows(), source_rows(), url_rows(), time_rows(), mock_rows(), limit_rows()});
+        joined({handoff_rows(), source_rows(), script_rows<config>("script"), url_rows(),
+                backend_rows(), time_rows(), log_rows(), mock_rows(), limit_rows()});
     return rows;
 }
 
@@ -373,6 +495,9 @@ outcome<config> read_config(const settings& chosen) {
     if (auto bound = read_bound(option_rows(), chosen, read); !bound)
         return std::unexpected(bound.error());
     if (auto good = complete_source(chosen, read); !good) return std::unexpected(good.error());
+    // It goes to programs as a variable of their environment.
+    if (read.source == source_type::exec)
+        read.max_message = std::min(read.max_message, programs::max_message);
     if (read.replay_memory > 0 &&
         (read.source == source_type::proxy || read.source == source_type::exec))
         return refuse(400, fmt::format("--replay-memory has no effect with --source {}",
@@ -380,6 +505,29 @@ outcome<config> read_config(const settings& chosen) {
     if (read.replay_memory == 0 && chosen.given("replay-time"))
         return refuse(400, "--replay-time has no effect without --replay-memory");
     return read;
+}
+
+handoff::receiver_options receiving_of(const config& chosen) {
+    handoff::receiver_options made;
+    made.type = chosen.type;
+    made.mode = chosen.mode;
+    made.max_message = chosen.max_message;
+    made.allowed_users = chosen.allowed_users;
+    made.owner = chosen.owner;
+    made.group = chosen.group;
+    return made;
+}
+
+problem explain_receiver_failure(const config& chosen, std::error_code why, const host* daemon) {
+    if (why == std::errc::operation_not_permitted && (chosen.owner || chosen.group))
+        return {500, fmt::format("could not give {} to the user or group of --socket-owner and "
+                                 "--socket-group: {}. The daemon's user must be root, or in the "
+                                 "group",
+                                 chosen.path, why.message())};
+    transport::address where;
+    where.kind = transport::scheme::unix_socket;
+    where.path = chosen.path;
+    return explain_listen_failure(where, why, daemon);
 }
 
 std::uint64_t streams_within(const config& chosen, std::uint64_t files) noexcept {

@@ -4,12 +4,15 @@
 #include "runtime/keepalive_probe.hpp"
 #include "runtime/options/option_effects.hpp"
 #include "runtime/options/row_checks.hpp"
+#include "runtime/stream/programs/programs.hpp"
 #include "runtime/stream/testing.hpp"
+#include "transport/test_certificates.hpp"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -20,6 +23,7 @@ namespace {
 
 using namespace stream::testing;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 /// A runtime of `in` with these options, which end soon if they do not say otherwise.
@@ -78,6 +82,31 @@ task<void> the_file_has_the_mode(std::string type) {
     EXPECT_THAT(refusal_of(type, {{"handoff", "unix://@name"}, {"mode", "0600"}}),
                 HasSubstr("--mode has no effect with --handoff unix://@name"));
     EXPECT_EQ(refusal_of(type, {{"handoff", "unix://@name"}}), "");
+}
+
+task<void> the_file_is_given_away(std::string type) {
+    const bool is_root = ::geteuid() == 0;
+    const uid_t owner = is_root ? 12'345 : ::geteuid();
+    const gid_t group = is_root ? 54'321 : ::getegid();
+    const temporary_folder folder;
+    subject s(type, stream_of(folder, {{"socket_owner", std::to_string(owner)},
+                                       {"socket_group", std::to_string(group)}}));
+    co_await s.start();
+    struct stat info;
+    EXPECT_EQ(::stat(folder.file("s").c_str(), &info), 0);
+    EXPECT_EQ(info.st_uid, owner);
+    EXPECT_EQ(info.st_gid, group);
+    EXPECT_EQ(info.st_mode & 0777U, 0660U);
+    talker client = make_client(s, "{}");
+    EXPECT_THAT(co_await client.rest(), HasSubstr("[DONE]"));
+    co_await s->stop(0s);
+    EXPECT_NE(::stat(folder.file("s").c_str(), &info), 0) << "its file goes with it";
+    for (const std::string name : {"socket_owner", "socket_group"}) {
+        EXPECT_THAT(refusal_of(type, stream_of(folder, {{name, "no-such-name"}})),
+                    HasSubstr("\"no-such-name\""));
+        EXPECT_THAT(refusal_of(type, {{"handoff", "unix://@name"}, {name, "0"}}),
+                    HasSubstr("which has no file"));
+    }
 }
 
 task<void> other_users_are_refused(std::string type) {
@@ -198,6 +227,8 @@ task<void> a_source_has_a_url(std::string type) {
     EXPECT_THAT(asked, StartsWith("POST /v1/chat/completions "));
     const json bad = {{"handoff", "/s"}, {"source", "proxy"}, {"source_url", "ftp://a/"}};
     EXPECT_THAT(refusal_of(type, bad), HasSubstr("--source-url cannot be \"ftp://a/\""));
+    const json spaced = {{"handoff", "/s"}, {"source", "proxy"}, {"source_url", "http://a b/"}};
+    EXPECT_THAT(refusal_of(type, spaced), HasSubstr("--source-url cannot be \"http://a b/\""));
     EXPECT_THAT(refusal_of(type, {{"handoff", "/s"}, {"source_url", "http://a/"}}),
                 HasSubstr("no effect with --source mock"));
 }
@@ -229,6 +260,123 @@ task<void> a_key_is_sent(std::string type) {
                                       {"source", "openai"},
                                       {"key_file", folder.file(std::string(name))}}),
                     StartsWith("--key-file: "));
+}
+
+task<void> keys_have_a_field_of_their_own(std::string type) {
+    const temporary_folder folder;
+    std::ofstream(folder.file("key")) << "sk-1\n";
+    std::string asked;
+    co_await answer_of_model(type, {{"key_file", folder.file("key")}, {"key_field", "api-key"}},
+                             &asked);
+    EXPECT_THAT(asked, HasSubstr("\r\napi-key: sk-1\r\n"));
+    EXPECT_THAT(asked, Not(HasSubstr("Authorization")));
+    for (const std::string_view bad : {"a b", "Connection", "content-length", "Host"})
+        EXPECT_THAT(refusal_of(type, {{"handoff", "/s"}, {"source", "openai"}, {"key_field", bad}}),
+                    StartsWith("--key-field: "))
+            << bad;
+}
+
+task<void> keys_come_with_the_handoff(std::string type) {
+    for (const bool may : {true, false}) {
+        const temporary_folder folder;
+        chat_api model({chunk("Good"), "data: [DONE]\n\n"});
+        subject s(type, {{"handoff", "unix://" + folder.file("s")},
+                         {"source", "openai"},
+                         {"source_url", model.url()},
+                         {"handoff_key", may}});
+        co_await s.start();
+        talker client = make_client(s, R"({"api_key":"sk-users"})");
+        EXPECT_THAT(co_await client.rest(), HasSubstr("Good"));
+        const bool is_sent = model.requests.at(0).contains("Authorization: Bearer sk-users\r\n");
+        EXPECT_EQ(is_sent, may);
+        co_await s->stop(0s);
+        co_await model.close();
+    }
+}
+
+task<void> other_backends_are_named(std::string type) {
+    const temporary_folder folder;
+    chat_api model({chunk("Good"), "data: [DONE]\n\n"});
+    subject s(type, {{"handoff", "unix://" + folder.file("s")},
+                     {"source", "openai"},
+                     {"source_url", "http://127.0.0.1:1/"},
+                     {"source_backend", {"b=" + model.url()}}});
+    co_await s.start();
+    for (const std::string message : {"{}", R"({"backend":"b"})"}) {
+        talker client = make_client(s, message);
+        EXPECT_THAT(co_await client.rest(), HasSubstr("Good")) << message;
+    }
+    EXPECT_EQ(count_of(s, "backend_fallbacks_total", "default"), 1);
+    co_await s->stop(0s);
+    co_await model.close();
+    const auto refused = [&](const json& backends) {
+        return refusal_of(type,
+                          {{"handoff", "/s"}, {"source", "openai"}, {"source_backend", backends}});
+    };
+    EXPECT_THAT(refused({"a=http://a/", "a=http://b/"}), HasSubstr("two of the name a"));
+    json many = json::array();
+    for (std::size_t i = 0; i < max_named_backends; ++i)
+        many.push_back("b" + std::to_string(i) + "=http://b/");
+    EXPECT_EQ(refused(many), "");
+    many.push_back("c=http://c/");
+    EXPECT_THAT(refused(many), HasSubstr("at most 16 times"));
+    EXPECT_THAT(refusal_of(type, {{"handoff", "/s"}, {"source_backend", {"a=http://a/"}}}),
+                HasSubstr("no effect with --source mock"));
+}
+
+task<void> requests_have_fields_of_the_operator(std::string type) {
+    std::string asked;
+    co_await answer_of_model(type, {{"source_header", {"X-Title:  a: b"}}}, &asked);
+    EXPECT_THAT(asked, HasSubstr("\r\nX-Title: a: b\r\n"));
+    const auto refused = [&](const json& fields) {
+        return refusal_of(type,
+                          {{"handoff", "/s"}, {"source", "openai"}, {"source_header", fields}});
+    };
+    for (const std::string_view bad : {"a", "a:", "a b: c", ": c"})
+        EXPECT_THAT(refused(json::array({bad})), HasSubstr("write NAME: VALUE")) << bad;
+    for (const std::string_view own : {"Host: a", "content-length: 1", "Connection: close"})
+        EXPECT_THAT(refused(json::array({own})), HasSubstr("decides about")) << own;
+    json many = json::array();
+    for (std::size_t i = 0; i < max_source_fields; ++i) many.push_back("a: b");
+    EXPECT_EQ(refused(many), "");
+    many.push_back("a: b");
+    EXPECT_THAT(refused(many), HasSubstr("at most 32 times"));
+}
+
+/// The first bytes of a client; none where its handshake fails.
+task<void> first_bytes_of_a_client(listener& at, std::string& bytes) {
+    auto accepted = co_await at.accept();
+    if (!accepted) co_return;
+    const auto piece = co_await accepted->read();
+    if (piece) bytes = piece->text();
+}
+
+task<void> authorities_of_a_source_are_trusted(std::string type) {
+    const temporary_folder folder;
+    transport::write_test_certificates(folder);
+    auto secure = transport::listen("tls://127.0.0.1:0?cert=" + folder.file("both.pem"));
+    if (!secure) co_return;  // built without TLS
+    for (const bool is_trusted : {true, false}) {
+        json options = {
+            {"handoff", "unix://" + folder.file("s")},
+            {"source", "openai"},
+            {"source_url", "https://localhost:" + std::to_string(secure->local().port()) + "/v1"}};
+        if (is_trusted) options["source_ca"] = folder.file("ca.pem");
+        subject s(type, options);
+        co_await s.start();
+        talker client = make_client(s, "{}");
+        scope accepting;
+        std::string bytes;
+        accepting.spawn(first_bytes_of_a_client(*secure, bytes));
+        if (is_trusted) co_await until([&] { return !bytes.empty(); });
+        if (is_trusted) EXPECT_THAT(bytes, StartsWith("POST /v1/chat/completions HTTP/1.1\r\n"));
+        if (!is_trusted) EXPECT_THAT(co_await client.rest(), HasSubstr("backend_certificate"));
+        accepting.cancel();
+        co_await accepting.join();
+        co_await s->stop(0s);
+    }
+    EXPECT_THAT(refusal_of(type, {{"handoff", "/s"}, {"source", "openai"}, {"source_ca", "ca"}}),
+                HasSubstr("write the whole path"));
 }
 
 task<void> a_model_is_named(std::string type) {
@@ -266,6 +414,21 @@ task<void> clients_get_signs_of_life(std::string type) {
     talker client = make_client(s, "{}");
     while (co_await client.line() != ": heartbeat") {
     }
+    co_await s->stop(0s);
+}
+
+task<void> a_message_of_any_allowed_size_reaches_a_program(std::string type) {
+    const temporary_folder folder;
+    subject s(type, {{"handoff", "unix://" + folder.file("s")},
+                     {"source", "exec"},
+                     {"exec", "printf %s ${#HANDOFF_DATA}"},
+                     {"max_message", "1MiB"}});
+    co_await s.start();
+    const std::string most = R"({"a":")" + std::string(programs::max_message - 8, 'x') + R"("})";
+    talker fits = make_client(s, most);
+    EXPECT_EQ(co_await fits.rest(), std::to_string(most.size()));
+    talker large = make_client(s, most + " ");
+    EXPECT_THAT(co_await large.rest(), StartsWith("HTTP/1.1 413"));
     co_await s->stop(0s);
 }
 
@@ -307,6 +470,7 @@ task<void> a_program_answers(std::string type) {
     must(half_closed.socket.shutdown_write());
     EXPECT_EQ(co_await half_closed.rest(), "echo");
     co_await stays->stop(0s);
+    co_await a_message_of_any_allowed_size_reaches_a_program(type);
     EXPECT_THAT(refusal_of(type, {{"handoff", "/s"}, {"source", "exec"}}),
                 HasSubstr("--exec COMMAND"));
     EXPECT_THAT(refusal_of(type, {{"handoff", "/s"}, {"exec", "true"}}),
@@ -354,6 +518,21 @@ task<void> missed_events_are_replayed(std::string type) {
                     HasSubstr("no effect with --source"));
 }
 
+task<void> streams_are_logged(std::string type) {
+    const temporary_folder folder;
+    subject s(type, stream_of(folder, {{"access_log", folder.file("log")}}));
+    co_await s.start();
+    talker client = make_client(s, R"({"user_id":7})");
+    EXPECT_THAT(co_await client.rest(), HasSubstr("[DONE]"));
+    co_await s->stop(0s);
+    std::ifstream file(folder.file("log"));
+    std::string line;
+    std::getline(file, line);
+    EXPECT_EQ(json::parse(line).at("user"), "7");
+    EXPECT_THAT(refusal_of(type, stream_of(folder, {{"access_log", "log"}})),
+                HasSubstr("write the whole path"));
+}
+
 task<void> events_are_kept_for_a_time(std::string type) {
     EXPECT_THAT(co_await answer_when_it_comes_again(
                     type, {{"replay_memory", "1MiB"}, {"replay_time", "1ms"}}, true),
@@ -367,20 +546,17 @@ task<void> a_script_answers(std::string type) {
     std::ofstream(folder.file("a.lua")) << "function handle(r) send('for ' .. r.prompt) end";
     subject s(type, {{"handoff", "unix://" + folder.file("s")},
                      {"source", "lua"},
-                     {"script", folder.file("a.lua")}});
-    EXPECT_THAT(refusal_of(type, {{"handoff", "/s"}, {"source", "lua"}}),
-                HasSubstr("--script FILE"));
-    EXPECT_THAT(refusal_of(type, {{"handoff", "/s"}, {"script", folder.file("a.lua")}}),
+                     {"lua", folder.file("a.lua")}});
+    EXPECT_THAT(refusal_of(type, {{"handoff", "/s"}, {"source", "lua"}}), HasSubstr("--lua FILE"));
+    EXPECT_THAT(refusal_of(type, {{"handoff", "/s"}, {"lua", folder.file("a.lua")}}),
                 HasSubstr("no effect without --source lua"));
     EXPECT_THAT(
-        refusal_of(type,
-                   {{"handoff", "/s"}, {"source", "lua"}, {"script", folder.file("none.lua")}}),
+        refusal_of(type, {{"handoff", "/s"}, {"source", "lua"}, {"lua", folder.file("none.lua")}}),
         HasSubstr("cannot be read"));
-    std::ofstream(folder.file("large.lua")) << std::string((1 << 20) + 1, ' ');
+    std::ofstream(folder.file("large.lua")) << std::string((4 << 20) + 1, ' ');
     EXPECT_THAT(
-        refusal_of(type,
-                   {{"handoff", "/s"}, {"source", "lua"}, {"script", folder.file("large.lua")}}),
-        HasSubstr("larger than 1 MiB"));
+        refusal_of(type, {{"handoff", "/s"}, {"source", "lua"}, {"lua", folder.file("large.lua")}}),
+        HasSubstr("larger than 4 MiB"));
     if (const auto started = co_await s->start(); !started) {
         EXPECT_THAT(started.error().message, HasSubstr("without scripts"));
         co_return;
@@ -390,6 +566,105 @@ task<void> a_script_answers(std::string type) {
     co_await s->stop(0s);
 }
 
+/// Answer of a script with these options; empty where this is built without scripts.
+task<std::string> answer_of(std::string type, std::string_view script, json more) {
+    const temporary_folder folder;
+    std::ofstream(folder.file("a.lua")) << script;
+    subject s(type, with(std::move(more), {{"handoff", "unix://" + folder.file("s")},
+                                           {"source", "lua"},
+                                           {"lua", folder.file("a.lua")}}));
+    if (const auto started = co_await s->start(); !started) {
+        EXPECT_THAT(started.error().message, HasSubstr("without scripts"));
+        co_return "";
+    }
+    std::string answer = co_await make_client(s, "{}").rest();
+    co_await s->stop(0s);
+    co_return answer;
+}
+
+task<void> modules_are_found_in_a_folder(std::string type) {
+    const temporary_folder modules;
+    std::ofstream(modules.file("loud.lua")) << "return string.upper";
+    for (const bool is_named : {true, false}) {
+        const std::string answer = co_await answer_of(
+            type,
+            "local is_there, loud = pcall(require, 'loud')\n"
+            "function handle() send(is_there and loud('hello') or 'none') end",
+            {{"lua_path", json::array({is_named ? modules.path() : "/nowhere"})}});
+        if (answer.empty()) co_return;
+        EXPECT_THAT(answer, HasSubstr(is_named ? "HELLO" : "none"));
+    }
+}
+
+task<void> memory_of_a_script_is_limited(std::string type) {
+    for (const bool is_small : {true, false}) {
+        const std::string answer = co_await answer_of(
+            type,
+            "function handle() send(tostring(pcall(function() return #(('x'):rep(4e6)) end))) end",
+            {{"lua_memory", is_small ? "2M" : "32M"}});
+        if (answer.empty()) co_return;
+        EXPECT_THAT(answer, HasSubstr(is_small ? "false" : "true"));
+    }
+}
+
+/// A timer has its turn while a stream computes, or not before its end.
+task<void> slices_let_others_have_their_turn(std::string type) {
+    for (const bool is_brief : {true, false}) {
+        const temporary_folder folder;
+        std::ofstream(folder.file("a.lua"))
+            << "function handle()\n  for i = 1, 4e6 do end send('x')\nend";
+        subject s(type, {{"handoff", "unix://" + folder.file("s")},
+                         {"source", "lua"},
+                         {"lua", folder.file("a.lua")},
+                         {"lua_slice", is_brief ? "50us" : "1s"},
+                         {"lua_time", "1h"}});
+        if (!co_await s->start()) co_return;
+        talker client = make_client(s, "{}");
+        bool was_under_way = false;
+        co_await until([&] {
+            was_under_way |= sample_of(*s, "script_calls") == 1;
+            return sample_of(*s, "script_calls_total") == 1;
+        });
+        EXPECT_EQ(was_under_way, is_brief);
+        EXPECT_THAT(co_await client.rest(), HasSubstr("x"));
+        co_await s->stop(0s);
+    }
+}
+
+task<void> time_of_a_stream_is_limited(std::string type) {
+    for (const bool is_brief : {true, false}) {
+        const std::string answer =
+            co_await answer_of(type, "function handle()\n  for i = 1, 4e6 do end send('x')\nend",
+                               {{"lua_time", is_brief ? "1ms" : "1h"}});
+        if (answer.empty()) co_return;
+        EXPECT_THAT(answer, HasSubstr(is_brief ? "script_too_long" : "\"x\""));
+    }
+}
+
+task<void> functions_that_block_need_the_flag(std::string type) {
+    for (const bool is_unsafe : {true, false}) {
+        const std::string answer = co_await answer_of(
+            type,
+            "function handle()\n"
+            "  local _, why = pcall(eddy.blocking, function() return os.getenv('HOME') end)\n"
+            "  send(tostring(why):find('--lua-unsafe', 1, true) and 'no' or 'yes')\nend",
+            {{"lua_unsafe", is_unsafe}});
+        if (answer.empty()) co_return;
+        EXPECT_THAT(answer, HasSubstr(is_unsafe ? "yes" : "no"));
+    }
+}
+
+/// Without a daemon: the flag decides which refusal it is.
+task<void> runtimes_are_changed_with_the_flag_alone(std::string type) {
+    for (const bool may : {true, false}) {
+        const std::string answer =
+            co_await answer_of(type, "function handle() send(select(2, pcall(eddy.stop, 'x'))) end",
+                               {{"lua_admin", may}});
+        if (answer.empty()) co_return;
+        EXPECT_THAT(answer, HasSubstr(may ? "there is no daemon here" : "--lua-admin"));
+    }
+}
+
 TEST(stream_options, each_is_read_into_its_member_and_changed_live) {
     const json before = {{"handoff", "unix:///s"}};
     const auto with_more = [&](json more) { return with(std::move(more), before); };
@@ -397,14 +672,31 @@ TEST(stream_options, each_is_read_into_its_member_and_changed_live) {
     const json proxied = with_more({{"source", "proxy"}, {"source_url", "http://a"}});
     const json replayed = with_more({{"replay_memory", "1M"}});
     const json program = with_more({{"source", "exec"}, {"exec", "a"}});
+    const temporary_folder folder;
+    for (const char* const name : {"a", "b"}) std::ofstream(folder.file(name)) << "x = 1";
+    const json scripted = with_more({{"source", "lua"}, {"lua", folder.file("a")}});
     const option_changes own = {{"handoff", {before, {{"handoff", "unix:///t"}}}},
                                 {"mode", {before, {{"mode", "0600"}}}},
+                                {"socket-owner", {before, {{"socket_owner", "7"}}}},
+                                {"socket-group", {before, {{"socket_group", "7"}}}},
                                 {"allow-users", {before, {{"allow_users", "0"}}}},
                                 {"source", {proxied, {{"source", "openai"}}}},
                                 {"exec", {program, {{"exec", "b"}}}},
                                 {"source-url", {openai, {{"source_url", "http://b"}}}},
                                 {"source-socket", {openai, {{"source_socket", "/b"}}}},
+                                {"source-backend", {openai, {{"source_backend", {"b=http://b"}}}}},
+                                {"source-header", {openai, {{"source_header", {"a: b"}}}}},
+                                {"source-ca", {openai, {{"source_ca", "/b"}}}},
+                                {"key-field", {openai, {{"key_field", "api-key"}}}},
+                                {"handoff-key", {openai, {{"handoff_key", true}}}},
                                 {"events", {openai, {{"events", "chunks"}}}},
+                                {"lua", {scripted, {{"lua", folder.file("b")}}}},
+                                {"lua-path", {scripted, {{"lua_path", {"/a"}}}}},
+                                {"lua-unsafe", {scripted, {{"lua_unsafe", true}}}},
+                                {"lua-admin", {scripted, {{"lua_admin", true}}}},
+                                {"lua-memory", {scripted, {{"lua_memory", "9M"}}}},
+                                {"lua-slice", {scripted, {{"lua_slice", "9ms"}}}},
+                                {"lua-time", {scripted, {{"lua_time", "9s"}}}},
                                 {"replay-time", {replayed, {{"replay_time", "9s"}}}},
                                 {"tcp-keepalive", {before, {{"tcp_keepalive", "9s"}}}}};
     check_reading(option_rows(), read_config, before, own);
@@ -422,16 +714,30 @@ effect_table stream_effects() {
         {{"stream", "handoff"}, {clients_are_taken_at_the_socket}},
         {{"stream", "handoff-type"}, {the_socket_is_of_the_type}},
         {{"stream", "mode"}, {the_file_has_the_mode}},
+        {{"stream", "socket-owner"}, {the_file_is_given_away}},
+        {{"stream", "socket-group"}, {the_file_is_given_away}},
         {{"stream", "allow-users"}, {other_users_are_refused}},
         {{"stream", "tcp-keepalive"}, {silent_clients_are_probed}},
         {{"stream", "source"}, {the_mock_source_answers}},
         {{"stream", "exec"}, {a_program_answers}},
-        {{"stream", "script"}, {a_script_answers}},
+        {{"stream", "lua"}, {a_script_answers}},
+        {{"stream", "lua-path"}, {modules_are_found_in_a_folder}},
+        {{"stream", "lua-memory"}, {memory_of_a_script_is_limited}},
+        {{"stream", "lua-slice"}, {slices_let_others_have_their_turn}},
+        {{"stream", "lua-time"}, {time_of_a_stream_is_limited}},
+        {{"stream", "lua-unsafe"}, {functions_that_block_need_the_flag}},
+        {{"stream", "lua-admin"}, {runtimes_are_changed_with_the_flag_alone}},
         {{"stream", "replay-memory"}, {missed_events_are_replayed}},
+        {{"stream", "access-log"}, {streams_are_logged}},
         {{"stream", "replay-time"}, {events_are_kept_for_a_time}},
         {{"stream", "source-url"}, {a_source_has_a_url}},
         {{"stream", "source-socket"}, {a_source_may_be_at_a_socket}},
+        {{"stream", "source-backend"}, {other_backends_are_named}},
+        {{"stream", "source-header"}, {requests_have_fields_of_the_operator}},
+        {{"stream", "source-ca"}, {authorities_of_a_source_are_trusted}},
         {{"stream", "key-file"}, {a_key_is_sent}},
+        {{"stream", "key-field"}, {keys_have_a_field_of_their_own}},
+        {{"stream", "handoff-key"}, {keys_come_with_the_handoff}},
         {{"stream", "model"}, {a_model_is_named}},
         {{"stream", "events"}, {events_of_a_completion_are_chosen}},
         {{"stream", "source-timeout"}, {silent_sources_are_given_up}},

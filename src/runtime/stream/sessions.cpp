@@ -2,6 +2,7 @@
 #include "runtime/stream/sessions.hpp"
 
 #include <eddy/base/assert.hpp>
+#include <eddy/io/loop.hpp>
 
 #include "runtime/stream/replay/replay_sessions.hpp"
 
@@ -20,6 +21,7 @@ result<std::unique_ptr<sessions>> sessions::open(session_options options, observ
     if (options.replay_memory > 0)
         made->replay_ = std::make_unique<replay_sessions>(options, **clients, owner);
     made->clients_ = std::move(*clients);
+    if (options.counts_bytes) made->counts_.resize(1);
     return made;
 }
 
@@ -37,6 +39,18 @@ bool sessions::has_missed(const stream_request& from) const {
 
 result<sessions::beginning> sessions::begin(unique_fd client, const stream_request& from,
                                             std::string head, std::string_view first) {
+    const std::size_t size = head.size() + first.size();
+    const result<beginning> begun =
+        begin_uncounted(std::move(client), from, std::move(head), first);
+    if (!begun || !begun->is_new || counts_.empty()) return begun;
+    if (begun->stream >= counts_.size()) counts_.resize(begun->stream + 1);
+    counts_[begun->stream] = {.bytes = size};
+    if (!first.empty()) counts_[begun->stream].first = loop::current().now();
+    return begun;
+}
+
+result<sessions::beginning> sessions::begin_uncounted(unique_fd client, const stream_request& from,
+                                                      std::string head, std::string_view first) {
     if (replay_) return replay_->begin(std::move(client), from, std::move(head), first);
     head += first;
     const auto added = clients_->add(std::move(client), head);
@@ -44,16 +58,30 @@ result<sessions::beginning> sessions::begin(unique_fd client, const stream_reque
     return beginning{.stream = *added};
 }
 
+std::optional<sent_count> sessions::sent(std::uint32_t stream) const noexcept {
+    if (stream >= counts_.size()) return std::nullopt;
+    return counts_[stream];
+}
+
+void sessions::note_sent(std::uint32_t stream, std::size_t bytes) noexcept {
+    EDDY_ASSERT(stream < counts_.size());
+    sent_count& its = counts_[stream];
+    its.bytes += bytes;
+    if (bytes > 0 && its.first == time_point{}) its.first = loop::current().now();
+}
+
 bool sessions::send_logged(std::uint32_t stream, std::string_view event) {
     return replay_->send(stream, event);
 }
 
 bool sessions::send_comment(std::uint32_t stream, std::string_view comment) {
+    if (!counts_.empty() && !is_writing(stream)) counts_[stream].bytes += comment.size();
     if (replay_) return replay_->send_comment(stream, comment);
     return clients_->is_writing(stream) || clients_->send(stream, comment);
 }
 
 bool sessions::finish(std::uint32_t stream, std::string last) {
+    count(stream, last.size());
     if (replay_) return replay_->finish(stream, std::move(last));
     if (!last.empty() && !clients_->send_owned(stream, std::move(last))) return false;
     clients_->finish(stream);

@@ -17,8 +17,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace eddy::runtime::stream {
 
@@ -30,6 +32,14 @@ struct session_options {
     duration finish_time{};         ///< of a client whose stream has ended; see client_table
     std::size_t replay_memory = 0;  ///< bytes of all logs; 0: nothing is replayed
     duration replay_time{};         ///< of a stream without a client, and of a log after its end
+    bool counts_bytes = false;      ///< of each stream, for sent()
+};
+
+/// Bytes that a stream was passed, and the time of the first ones behind its head, or the epoch
+/// before these.
+struct sent_count {
+    std::uint64_t bytes = 0;
+    time_point first{};
 };
 
 /// One loop's thread.
@@ -84,11 +94,13 @@ public:
     /// Sends one event, which outlives the sessions, or which it keeps. False when the stream was
     /// lost over it: on_loss() has been called. Throws std::bad_alloc.
     bool send(std::uint32_t stream, std::string_view shared) {
+        count(stream, shared.size());
         if (replay_ == nullptr) [[likely]]
             return clients_->send(stream, shared);
         return send_logged(stream, shared);
     }
     bool send_owned(std::uint32_t stream, std::string event) {
+        count(stream, event.size());
         if (replay_ == nullptr) [[likely]]
             return clients_->send_owned(stream, std::move(event));
         return send_logged(stream, event);
@@ -132,9 +144,19 @@ public:
     std::uint64_t bytes_sent() const noexcept { return clients_->bytes_sent(); }
     /// Bytes of the events that are kept.
     std::size_t replay_bytes() const noexcept;
+    /// With session_options::counts_bytes those of a stream, which may have ended if none has begun
+    /// since; else none.
+    std::optional<sent_count> sent(std::uint32_t stream) const noexcept;
 
 private:
     explicit sessions(observer& owner) noexcept;
+    void count(std::uint32_t stream, std::size_t bytes) noexcept {
+        if (!counts_.empty()) [[unlikely]]
+            note_sent(stream, bytes);
+    }
+    void note_sent(std::uint32_t stream, std::size_t bytes) noexcept;
+    result<beginning> begin_uncounted(unique_fd client, const stream_request& from,
+                                      std::string head, std::string_view first);
     bool send_logged(std::uint32_t stream, std::string_view event);
     void on_loss(std::uint32_t client, handoff::loss why) noexcept override;
     void on_idle(std::uint32_t client) noexcept override;
@@ -143,6 +165,7 @@ private:
     observer& owner_;
     std::unique_ptr<replay_sessions> replay_;  // null without replay
     std::unique_ptr<handoff::client_table> clients_;
+    std::vector<sent_count> counts_;  // by stream; never empty where bytes are counted
 };
 
 }  // namespace eddy::runtime::stream

@@ -5,6 +5,7 @@
 #include <eddy/wire/json.hpp>
 
 #include "base/text/text.hpp"
+#include "runtime/stream/sources/piece_joiner.hpp"
 #include "wire/http1/forwarding.hpp"
 
 #include <nlohmann/json.hpp>
@@ -74,6 +75,7 @@ bool read_member(const std::string& name, const json& value, stream_request& int
     if (name == "model") return read_text(into.model);
     if (name == "test_pattern") return read_text(into.test_pattern);
     if (name == "backend") return read_text(into.backend);
+    if (name == "api_key") return read_text(into.api_key) && http1::is_field_value(into.api_key);
     const auto read_id = [&](std::string& text) {
         if (value.is_number()) text = value.dump();
         return value.is_number() || read_text(text);
@@ -95,6 +97,14 @@ bool read_member(const std::string& name, const json& value, stream_request& int
             if (text.is_string()) add_header(field, text_of(text), into);
     }
     return read_client_member(name, value, into);
+}
+
+/// The message with U+FFFD for each half of a surrogate pair that stands alone, such as "\ud83d":
+/// JavaScript, Python and others cut texts there, and write it so. The same for other faults.
+std::string with_whole_characters(std::string_view message) {
+    if (valid_utf8(message) != message) return std::string(message);
+    const marked_text marked = mark_halves(message);
+    return marked.text.empty() ? std::string(message) : without_marks(marked.text);
 }
 
 /// Reader of the members about the response, up to the first fault of a text.
@@ -160,11 +170,15 @@ result<stream_request> read_request(std::string_view message) {
     // A NUL would be the end of the text for the parser.
     if (message.find('\0') != std::string_view::npos) return fail(errc::malformed);
     if (nests_deeper(message, message_depth_limit)) return fail(errc::limit_reached);
-    const json parsed = json::parse(message, nullptr, /*exceptions*/ false);
+    read.message = message;
+    json parsed = json::parse(read.message, nullptr, /*exceptions*/ false);
+    if (parsed.is_discarded()) {
+        read.message = with_whole_characters(message);
+        parsed = json::parse(read.message, nullptr, /*exceptions*/ false);
+    }
     if (!parsed.is_object()) return fail(errc::malformed);
     for (const auto& [name, value] : parsed.items())
         if (!read_member(name, value, read)) return fail(errc::malformed);
-    read.message = message;
     return read;
 }
 

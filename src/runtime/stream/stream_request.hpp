@@ -21,6 +21,8 @@ inline constexpr std::size_t max_response_headers = 64;
 struct response_header {
     std::string name;
     std::string value;
+
+    friend bool operator==(const response_header&, const response_header&) = default;
 };
 
 /// Members that a message has; the others are for the source, which gets `message` whole.
@@ -31,7 +33,8 @@ struct stream_request {
     std::string messages;  ///< JSON text of the array
     std::string model;
     std::string test_pattern;
-    std::string backend;
+    std::string backend;  ///< names with commas between them
+    std::string api_key;
     std::string request_id;
     std::string last_event_id;  ///< of the client's header field Last-Event-ID; a text or digits
     std::optional<std::int64_t> max_tokens;
@@ -45,7 +48,7 @@ struct stream_request {
 };
 
 /// Reads a message: a JSON object in UTF-8, or nothing, which is an empty request. NUL bytes at its
-/// end are no part of it.
+/// end are no part of it. A half of a surrogate pair alone becomes U+FFFD.
 /// errc::malformed for all else, and for a member of another type than it should have;
 /// errc::limit_reached for one that nests deeper than message_depth_limit. Any thread.
 [[nodiscard]] result<stream_request> read_request(std::string_view message);

@@ -33,6 +33,20 @@ TEST(handoff_request, may_be_a_NUL_byte) {
     EXPECT_EQ(read_request(std::string_view("{\"user_id\":1}\0", 14))->user_id, "1");
 }
 
+TEST(handoff_request, may_have_half_of_a_character) {
+    for (const std::string_view half :
+         {"\\ud83d", "\\uDE00", "\\ud83d\\ud83d\\ude00", "\\ud83dx"}) {
+        const auto read = read_request(R"({"prompt":"a)" + std::string(half) + R"(","y":1})");
+        ASSERT_TRUE(read) << half;
+        EXPECT_TRUE(read->prompt.starts_with("a\uFFFD")) << read->prompt;
+        EXPECT_EQ(read->message.find("\\u"), half.size() > 12 ? 15U : std::string::npos);
+        EXPECT_TRUE(read->message.ends_with(R"(","y":1})")) << read->message;
+    }
+    EXPECT_EQ(read_request(R"({"prompt":"\\ud83d"})")->prompt, "\\ud83d") << "no half";
+    EXPECT_FALSE(read_request("{\"prompt\":\"\\ud83d\xff\"}")) << "no UTF-8";
+    EXPECT_FALSE(read_request(R"({"prompt":"\ud83d)"));
+}
+
 TEST(handoff_request, may_name_its_user_by_a_text) {
     EXPECT_EQ(read_request(R"({"user_id":"anna"})")->user_id, "anna");
     EXPECT_EQ(read_request(R"({"user_id":null})")->user_id, "");

@@ -7,11 +7,14 @@
 #include <eddy/net/tcp.hpp>
 
 #include "base/files/descriptors.hpp"
+#include "base/files/socket_owner.hpp"
 #include "base/rollback.hpp"
 #include "handoff/client_check.hpp"
+#include "io/posix/sockets.hpp"
 #include "io/sockets/linger.hpp"
 #include "runtime/listening.hpp"
 #include "runtime/serving/inherited_listeners.hpp"
+#include "runtime/serving/passed_listeners.hpp"
 #include "runtime/serving/reopener.hpp"
 #include "runtime/stream/answer.hpp"
 #include "runtime/stream/metrics.hpp"
@@ -21,7 +24,10 @@
 #include "runtime/stream/sources/relay_source.hpp"
 
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <chrono>
@@ -47,6 +53,18 @@ constexpr metric backend_responses_total{.name = "backend_responses_total",
                                          .kind = metric_kind::counter,
                                          .help = "Responses of the source, by status.",
                                          .labels = {"status"}};
+constexpr metric backend_fallbacks_total{
+    .name = "backend_fallbacks_total",
+    .kind = metric_kind::counter,
+    .help = "Requests that went to the next backend, by the one that failed.",
+    .labels = {"backend"}};
+constexpr metric backend_requests{.name = "backend_requests",
+                                  .kind = metric_kind::gauge,
+                                  .help = "Requests to the source that have not ended."};
+constexpr metric backend_seconds{
+    .name = "backend_first_byte_seconds",
+    .kind = metric_kind::histogram,
+    .help = "Time from a request to the source to the head of its response."};
 constexpr metric chunks_sent_total{
     .name = "chunks_sent_total", .kind = metric_kind::counter, .help = "Messages sent to clients."};
 constexpr metric streams_total{
@@ -82,6 +100,20 @@ constexpr duration pending_pause = std::chrono::milliseconds(5);
 /// The same while the stop of a replaced instance waits for streams that may be continued.
 constexpr duration expiry_pause = std::chrono::milliseconds(100);
 
+/// Bytes for a TCP client that the kernel takes before the client's window has room for them. By
+/// default it takes megabytes, and no more before a third of them has gone: a client that takes 40
+/// KiB/s seems to take nothing for a minute.
+constexpr int max_unsent = 128 * 1024;
+
+/// Applies that limit to a client whose source waits for it. Without effect on other sockets.
+void limit_unsent(int client, const config& chosen) noexcept {
+    const bool waits = chosen.source == source_type::openai || chosen.source == source_type::lua ||
+                       chosen.source == source_type::proxy;
+    if (waits && chosen.replay_memory == 0)
+        static_cast<void>(
+            ::setsockopt(client, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &max_unsent, sizeof(max_unsent)));
+}
+
 transport::address address_of(const config& chosen) {
     transport::address where;
     where.kind = transport::scheme::unix_socket;
@@ -91,14 +123,17 @@ transport::address address_of(const config& chosen) {
 
 /// Null for exec.
 outcome<std::unique_ptr<source>> make_source(sessions& clients, source::observer& owner,
-                                             const config& chosen, serving::journal& lines) {
+                                             const config& chosen, std::string_view name,
+                                             std::shared_ptr<host> daemon,
+                                             serving::journal& lines) {
     switch (chosen.source) {
         case source_type::mock:
             return std::make_unique<mock_source>(clients, owner, chosen.delay, chosen.messages,
                                                  chosen.heartbeat);
         case source_type::openai:
             return std::make_unique<openai_source>(clients, owner, chosen, lines);
-        case source_type::lua: return make_lua_source(clients, owner, chosen, lines);
+        case source_type::lua:
+            return make_lua_source(clients, owner, chosen, name, std::move(daemon), lines);
         case source_type::proxy:
             return std::make_unique<proxy_source>(clients, owner, chosen, lines);
         case source_type::exec: return std::unique_ptr<source>();
@@ -148,7 +183,10 @@ stream_runtime::stream_runtime(creation from)
       handoff_faults_(handoff_errors_total),
       losses_(stream_errors_total),
       responses_(backend_responses_total),
-      inherited_(std::move(from.listeners)) {}
+      fallbacks_(backend_fallbacks_total),
+      log_(events_, counted_.dropped),
+      inherited_(std::move(from.listeners)),
+      is_held_(from.is_held) {}
 
 stream_runtime::stream_runtime(creation from, worker_place place)
     : stream_runtime(std::move(from)) {
@@ -170,16 +208,23 @@ task<outcome<>> stream_runtime::start() {
     keeping.finish_time = config_.source_timeout;
     keeping.replay_memory = config_.replay_memory;
     keeping.replay_time = config_.replay_time;
+    keeping.counts_bytes = !config_.access_log.empty();
     sessions::observer& owner = *this;
     auto clients = sessions::open(keeping, owner);
     if (!clients)
         co_return eddy::refuse(500,
                                fmt::format("cannot keep clients: {}", clients.error().message()));
     made->clients = std::move(*clients);
-    auto answering = make_source(*made->clients, *this, config_, events_);
+    auto answering = make_source(*made->clients, *this, config_, name_, host_, events_);
     if (!answering) co_return std::unexpected(answering.error());
     made->source = std::move(*answering);
-    if (!made->source) {
+    if (made->source) {
+        auto begun = co_await made->source->start();
+        if (!begun) {
+            co_await made->source->close();
+            co_return begun;
+        }
+    } else {
         source::observer& observer = *this;
         made->programs =
             std::make_unique<programs>(config_.command, config_.source_timeout, observer, events_);
@@ -187,16 +232,18 @@ task<outcome<>> stream_runtime::start() {
             co_return eddy::refuse(
                 500, fmt::format("cannot start /bin/sh: {}", opened.error().message()));
     }
-    handoff::receiver_options receiving;
-    receiving.type = config_.type;
-    receiving.mode = config_.mode;
-    receiving.max_message = config_.max_message;
-    receiving.allowed_users = config_.allowed_users;
+    if (auto opened = open_log(); !opened) {
+        if (made->source) co_await made->source->close();
+        co_return opened;
+    }
     running_ = std::move(made);
     const transport::address where = address_of(config_);
-    if (auto opened = open_receiver(receiving); !opened) {
+    if (is_held_) running_->receiving.pause();
+    if (auto opened = open_receiver(receiving_of(config_)); !opened) {
+        if (running_->source) co_await running_->source->close();
+        co_await close_log();
         running_.reset();
-        co_return std::unexpected(explain_listen_failure(where, opened.error(), host_.get()));
+        co_return std::unexpected(explain_receiver_failure(config_, opened.error(), host_.get()));
     }
     running_->note = host_->note_address(where, running_->receiving.local());
     running_->file = socket_file::at(config_.path);
@@ -214,8 +261,13 @@ result<> stream_runtime::open_receiver(const handoff::receiver_options& receivin
     if (inherited_ && inherited_->senders) {
         auto& its = *inherited_->senders;
         const auto wanted = endpoint::unix_path(config_.path);
+        const bool has_owner = config_.owner || config_.group;
         if (wanted && its.from.local == *wanted && its.type == config_.type &&
-            its.mode == config_.mode && its.file == socket_file::at(config_.path)) {
+            its.mode == config_.mode && its.file == socket_file::at(config_.path) &&
+            (has_owner || !its.has_owner)) {
+            if (has_owner)
+                if (auto given = give_socket(config_.path, config_.owner, config_.group); !given)
+                    return given;
             auto taken = running_->receiving.take(std::move(its.from), receiving);
             // The note goes with it, after the one that follows.
             running_->note = std::move(its.note);
@@ -260,8 +312,36 @@ task<std::shared_ptr<inherited_listeners>> stream_runtime::hand_over_listeners()
     // It has none if take_back() has failed.
     if (running_->receiving.native_handle() >= 0)
         given->senders.emplace(co_await running_->receiving.release(), config_.type, config_.mode,
-                               running_->file, std::move(running_->note));
+                               running_->file, std::move(running_->note),
+                               config_.owner || config_.group);
+    if (is_shared_ && given->senders) given->senders->from.socket.file = {};
     co_return given;
+}
+
+outcome<std::shared_ptr<passed_listeners>> stream_runtime::share_listeners() {
+    EDDY_ASSERT(running_ && !share_);
+    auto given = std::make_shared<passed_listeners>();
+    if (running_->receiving.native_handle() < 0) return given;
+    auto copy = copy_of(running_->receiving.native_handle());
+    if (!copy)
+        return eddy::refuse(
+            503, fmt::format("{} cannot pass on its socket: {}", name_, copy.error().message()));
+    passed_listener each;
+    each.what = passed_listener::kind::senders;
+    each.where = address_of(config_);
+    each.file = running_->file;
+    each.mode = config_.mode;
+    each.is_seqpacket = config_.type == unix_socket::socket_type::seqpacket;
+    each.socket = std::move(*copy);
+    given->all.push_back(std::move(each));
+    is_shared_ = true;
+    return given;
+}
+
+void stream_runtime::open() {
+    if (!std::exchange(is_held_, false) || !running_) return;
+    running_->receiving.own_file();
+    running_->receiving.resume();
 }
 
 outcome<> stream_runtime::take_back(inherited_listeners& from) {
@@ -281,13 +361,10 @@ outcome<> stream_runtime::take_back(inherited_listeners& from) {
 
 outcome<> stream_runtime::open_again() {
     const transport::address where = address_of(config_);
-    handoff::receiver_options receiving;
-    receiving.type = config_.type;
-    receiving.mode = config_.mode;
-    auto opened = handoff::listen_for_handoffs(config_.path, receiving);
+    auto opened = handoff::listen_for_handoffs(config_.path, receiving_of(config_));
     if (!opened)
         return std::unexpected(
-            not_listening(where, explain_listen_failure(where, opened.error(), host_.get())));
+            not_listening(where, explain_receiver_failure(config_, opened.error(), host_.get())));
     running_->receiving.take_back(std::move(*opened));
     running_->file = socket_file::at(config_.path);
     running_->note = host_->note_address(where, running_->receiving.local());
@@ -295,24 +372,46 @@ outcome<> stream_runtime::open_again() {
 }
 
 std::string stream_runtime::fault() const {
-    return running_ ? running_->lost.fault() : std::string();
+    if (!running_) return {};
+    if (std::string lost = running_->lost.fault(); !lost.empty()) return lost;
+    const script_tallies* const its =
+        running_->source ? running_->source->script_counts() : nullptr;
+    return its != nullptr ? its->fault(name_) : std::string();
 }
 
 void stream_runtime::end_drain() noexcept {
     if (running_ && running_->draining) running_->draining->request();
 }
 
-/// A script or a key that has changed is for the next instance, and so is a socket's file that is
-/// not this one's any more.
+/// A key that has changed is for the next instance, and so is a socket's file that is not this
+/// one's any more.
 task<outcome<bool>> stream_runtime::reread() {
     outcome<config> read = read_config(options_);
     if (!read) co_return std::unexpected(read.error());
-    co_return running_ && read->script.text == config_.script.text &&
-        read->key == config_.key&& socket_file::at(config_.path) == running_->file;
+    if (!running_ || read->key != config_.key || read->backends != config_.backends ||
+        socket_file::at(config_.path) != running_->file)
+        co_return false;
+    if (auto opened = log_.reopen(); !opened) co_return std::unexpected(std::move(opened.error()));
+    if (config_.script)
+        if (auto loaded = co_await reload_script(); !loaded)
+            co_return std::unexpected(std::move(loaded.error()));
+    co_return true;
+}
+
+task<outcome<>> stream_runtime::reload_script() { return reloads_.run(read_and_replace_script()); }
+
+task<outcome<>> stream_runtime::read_and_replace_script() {
+    if (!running_) co_return eddy::refuse(409, name_ + " is not running");
+    if (!config_.script) co_return has_no_script(name_);
+    auto read = co_await read_script_in_background("--lua", config_.script.path, max_script_file);
+    if (!read) co_return std::unexpected(std::move(read.error()));
+    if (!running_) co_return eddy::refuse(409, name_ + " was stopped");
+    co_return co_await running_->source->replace_script(std::move(*read));
 }
 
 task<void> stream_runtime::stop(duration drain) {
     if (!running_) co_return;
+    co_await reloads_.end();
     // A replaced instance passes clients on to those before it while it is passed any.
     if (!running_->is_replaced) successor_.reset();
     co_await running_->lost.end();
@@ -342,8 +441,15 @@ task<void> stream_runtime::stop(duration drain) {
     running_->refused.cancel();
     co_await running_->refused.join();
     if (cut_ > 0) events_.write(fmt::format("{} streams were cut off", cut_));
-    if (running_->source) messages_before_ += running_->source->messages_sent();
+    if (running_->source) {
+        messages_before_ += running_->source->messages_sent();
+        if (const script_tallies* const its = running_->source->script_counts()) {
+            script_counts_.add(*its);
+            script_counts_.forget_gauges();
+        }
+    }
     running_->source.reset();
+    co_await close_log();
     co_await running_->clients->close();
     bytes_before_ += running_->clients->bytes_sent();
     running_.reset();
@@ -381,9 +487,21 @@ metrics stream_runtime::count() const {
                     running_ ? static_cast<double>(running_->clients->detached()) : 0);
     copy.add_sample(replay_bytes,
                     running_ ? static_cast<double>(running_->clients->replay_bytes()) : 0);
+    if (config_.script) {
+        script_tallies scripts = script_counts_;
+        if (running_ && running_->source && running_->source->script_counts() != nullptr)
+            scripts.add(*running_->source->script_counts());
+        scripts.add_samples_to(copy);
+    }
     copy.add_samples(handoff_faults_);
     copy.add_samples(losses_);
     copy.add_samples(responses_);
+    copy.add_samples(fallbacks_);
+    copy.add_sample(backend_requests,
+                    running_ && running_->source
+                        ? static_cast<double>(running_->source->requests_under_way())
+                        : 0);
+    copy.add_sample(backend_seconds, std::make_shared<histogram>(backend_time_));
     copy.add_sample(handoff_seconds, std::make_shared<histogram>(handoff_time_));
     copy.add_sample(stream_seconds, std::make_shared<histogram>(stream_time_));
     return copy;
@@ -407,7 +525,9 @@ task<outcome<>> stream_runtime::check_restart(settings next, bool /*discards_dat
     outcome<config> read = read_config(next);
     if (!read) co_return std::unexpected(read.error());
     if (read->source == source_type::lua)
-        if (auto good = try_script(*read); !good) co_return std::unexpected(good.error());
+        if (auto good = co_await try_stream_script(read->script); !good) co_return good;
+    if (!read->access_log.empty())
+        if (auto good = line_log::check(read->access_log); !good) co_return good;
     const endpoint own = local();
     co_return try_address(address_of(*read), std::span(&own, 1), *host_);
 }
@@ -422,26 +542,30 @@ void stream_runtime::arrive(handoff::arrival what) {
         return count_fault(fault);
     if (config_.keepalive.count() > 0)
         static_cast<void>(tcp::apply(what.client.get(), tcp::keepalive_after(config_.keepalive)));
+    limit_unsent(what.client.get(), config_);
     if (what.is_too_large) {
-        count_fault("message_too_large");
-        return refuse(std::move(what.client), 413, "the web server's message is too large",
-                      read_response_terms(what.message));
+        return refuse_by("message_too_large", std::move(what.client), 413,
+                         "the web server's message is too large",
+                         read_response_terms(what.message));
     }
     auto wanted = read_request(what.message);
     if (!wanted) {
-        count_fault("malformed_message");
-        return refuse(std::move(what.client), 400, "the web server's message is malformed",
-                      read_response_terms(what.message));
+        return refuse_by("malformed_message", std::move(what.client), 400,
+                         "the web server's message is malformed",
+                         read_response_terms(what.message));
     }
     if (!wanted->last_event_id.empty())
         if (const auto before = predecessor_.lock(); before && before->take(what)) return;
+    if (running_->source && !running_->source->has_backend(*wanted))
+        return refuse_by("unknown_backend", std::move(what.client), 400, "there is no such backend",
+                         *wanted);
     if (answer_without_stream(what.client, *wanted)) return;
     const bool is_full = running_->programs && !running_->programs->has_room();
     const bool is_counted = !is_full && running_->clients->continues_stream(*wanted);
     if (is_full || (!is_counted && !admit())) {
         ++counted_.connections_refused;
-        count_fault("too_many_streams");
-        return refuse(std::move(what.client), 503, "too many streams", *wanted);
+        return refuse_by("too_many_streams", std::move(what.client), 503, "too many streams",
+                         *wanted);
     }
     if (running_->programs)
         start_program(std::move(what.client), *wanted);
@@ -495,6 +619,7 @@ void stream_runtime::begin(unique_fd client, stream_request from, bool is_counte
     rollback admission([this, is_counted] {
         if (!is_counted) release();
     });
+    const endpoint peer = log_.is_open() ? peer_endpoint(client.get()) : endpoint();
     const result<sessions::beginning> begun = running_->clients->begin(
         std::move(client), from, source.opening(from), source.first_event(from));
     if (!begun) return count_fault("client_failed");
@@ -505,6 +630,7 @@ void stream_runtime::begin(unique_fd client, stream_request from, bool is_counte
         return;
     }
     try {
+        log_.begin(begun->stream, from, peer);
         source.begin(begun->stream, std::move(from));
     } catch (const std::bad_alloc&) {
         running_->clients->abandon(begun->stream);
@@ -513,10 +639,35 @@ void stream_runtime::begin(unique_fd client, stream_request from, bool is_counte
 }
 
 void stream_runtime::start_program(unique_fd client, const stream_request& from) {
-    if (running_->programs->start(client, from)) return;
+    const std::uint32_t number = next_program_++;
+    const endpoint peer = log_.is_open() ? peer_endpoint(client.get()) : endpoint();
+    if (running_->programs->start(client, from, number)) return log_.begin(number, from, peer);
     release();
-    count_fault("program_not_started");
-    refuse(std::move(client), 502, "the program could not be started", from);
+    refuse_by("program_not_started", std::move(client), 502, "the program could not be started",
+              from);
+}
+
+void stream_runtime::refuse_by(std::string_view fault, unique_fd client, int status,
+                               std::string_view reason, const stream_request& to) {
+    count_fault(fault);
+    if (log_.is_open()) log_.note_refusal(to, peer_endpoint(client.get()), status, fault);
+    refuse(std::move(client), status, reason, to);
+}
+
+outcome<> stream_runtime::open_log() {
+    return config_.access_log.empty() ? outcome<>() : log_.open(config_.access_log);
+}
+
+void stream_runtime::end_log(std::uint32_t stream, std::string_view reason) noexcept {
+    if (!log_.is_open()) return;
+    log_.end(stream, reason, running_->programs ? std::nullopt : running_->clients->sent(stream));
+}
+
+/// Writes what there is, also of streams that a stop has cut.
+task<void> stream_runtime::close_log() {
+    if (!log_.is_open()) co_return;
+    log_.for_each([this](std::uint32_t stream) { end_log(stream, "stopped"); });
+    co_await log_.close();
 }
 
 void stream_runtime::refuse(unique_fd client, int status, std::string_view reason,
@@ -539,6 +690,7 @@ void stream_runtime::end_group() noexcept { running_->clients->flush(); }
 bool stream_runtime::prefers_others() const noexcept { return share_ && share_->is_ahead(); }
 
 void stream_runtime::on_loss(std::uint32_t stream, handoff::loss why) noexcept {
+    end_log(stream, to_string(why));
     running_->source->forget(stream);
     release();
     count_loss(to_string(why));
@@ -552,29 +704,38 @@ void stream_runtime::on_detach(std::uint32_t stream, std::string_view why) noexc
 void stream_runtime::on_unsent() noexcept { count_loss(to_string(handoff::loss::too_slow)); }
 
 void stream_runtime::on_expiry(std::uint32_t stream) noexcept {
+    end_log(stream, "client_gone");
     running_->source->forget(stream);
     release();
 }
 
 void stream_runtime::on_idle(std::uint32_t stream) noexcept { running_->source->on_idle(stream); }
 
-void stream_runtime::on_end(std::uint32_t /*stream*/, duration since_begin) noexcept {
+void stream_runtime::on_end(std::uint32_t stream, duration since_begin) noexcept {
+    end_log(stream, "done");
     ++ended_;
     release();
     stream_time_.record(static_cast<std::uint64_t>(since_begin.count()));
 }
 
-void stream_runtime::on_fault(std::uint32_t /*stream*/, std::string_view reason) noexcept {
+void stream_runtime::on_fault(std::uint32_t stream, std::string_view reason) noexcept {
+    end_log(stream, reason);
     if (reason == "program_killed") ++killed_;
     release();
     count_loss(reason);
 }
 
-void stream_runtime::on_response(int status) noexcept {
+void stream_runtime::on_response(std::uint32_t stream, const backend_answer& by) noexcept {
+    backend_time_.record(static_cast<std::uint64_t>(by.time.count()));
+    log_.note_answer(stream, by);
     try {
-        ++responses_.at({std::to_string(status)});
+        ++responses_.at({std::to_string(by.status)});
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): a count alone is lost
     }
+}
+
+void stream_runtime::on_fallback(std::string_view backend) noexcept {
+    add_one(fallbacks_, backend);
 }
 
 void stream_runtime::count_fault(std::string_view reason) noexcept {

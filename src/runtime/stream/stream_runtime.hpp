@@ -4,10 +4,13 @@
 #include "handoff/receiver.hpp"
 #include "runtime/instance.hpp"
 #include "runtime/metrics.hpp"
+#include "runtime/scripting/script_metrics.hpp"
+#include "runtime/scripting/script_reload.hpp"
 #include "runtime/serving/inherited_listeners.hpp"
 #include "runtime/stream/options.hpp"
 #include "runtime/stream/sessions.hpp"
 #include "runtime/stream/sources/source.hpp"
+#include "runtime/stream/stream_log.hpp"
 #include "runtime/stream/worker_share.hpp"
 
 #include <cstdint>
@@ -48,8 +51,13 @@ public:
     task<outcome<>> check_restart(settings next, bool discards_data) override;
     task<std::shared_ptr<inherited_listeners>> hand_over_listeners() override;
     outcome<> take_back(inherited_listeners& from) override;
+    outcome<std::shared_ptr<passed_listeners>> share_listeners() override;
+    void unshare_listeners() noexcept override { is_shared_ = false; }
+    void open() override;
     void end_drain() noexcept override;
     task<outcome<bool>> reread() override;
+    task<outcome<>> reload_script() override;
+    void give_up_start() noexcept override { reloads_.give_up(); }
 
     /// Streams at a time, at most, since it was made.
     std::uint64_t peak_streams() const noexcept { return peak_; }
@@ -67,7 +75,8 @@ private:
     void on_unsent() noexcept override;
     void on_end(std::uint32_t stream, duration since_begin) noexcept override;
     void on_fault(std::uint32_t stream, std::string_view reason) noexcept override;
-    void on_response(int status) noexcept override;
+    void on_response(std::uint32_t stream, const backend_answer& by) noexcept override;
+    void on_fallback(std::string_view backend) noexcept override;
 
     bool answer_without_stream(unique_fd& client, const stream_request& from);
     /// With replay: streams that have not ended, or logs of ended ones.
@@ -78,9 +87,16 @@ private:
     /// client has not ended.
     void release() noexcept;
     outcome<> open_again();
+    task<outcome<>> read_and_replace_script();
     result<> open_receiver(const handoff::receiver_options& receiving);
     void warn_of_limit();
     void refuse(unique_fd client, int status, std::string_view reason, const stream_request& to);
+    /// A refusal that counts and is logged by `fault`.
+    void refuse_by(std::string_view fault, unique_fd client, int status, std::string_view reason,
+                   const stream_request& to);
+    outcome<> open_log();
+    void end_log(std::uint32_t stream, std::string_view reason) noexcept;
+    task<void> close_log();
     /// `is_counted`: it continues a stream that was admitted before.
     void begin(unique_fd client, stream_request from, bool is_counted);
     void start_program(unique_fd client, const stream_request& from);
@@ -96,8 +112,10 @@ private:
     labelled<serving::tally> handoff_faults_;
     labelled<serving::tally> losses_;
     labelled<serving::tally> responses_;
+    labelled<serving::tally> fallbacks_;
     histogram handoff_time_;
     histogram stream_time_;
+    histogram backend_time_;
     serving::tally handoffs_;
     serving::tally ended_;
     serving::tally resumed_;
@@ -107,12 +125,18 @@ private:
     std::uint64_t killed_ = 0;           // programs, at an end
     std::uint64_t messages_before_ = 0;  // of instances of the source before
     std::uint64_t bytes_before_ = 0;
+    script_tallies script_counts_;  // the same
+    script_reloads reloads_;
+    stream_log log_;
+    std::uint32_t next_program_ = 0;
 
     // State of a worker.
     std::optional<handoff::handoff_socket> adopted_;
     std::unique_ptr<worker_share> share_;
 
     std::shared_ptr<inherited_listeners> inherited_;  // until it has started
+    bool is_held_;                                    // until open()
+    bool is_shared_ = false;  // another process has the socket, and its file
     std::weak_ptr<inherited_listeners::handoff_predecessor> predecessor_;
     std::shared_ptr<void> successor_;  // of the one before; until the stop
 

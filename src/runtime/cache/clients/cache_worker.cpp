@@ -6,6 +6,7 @@
 #include <eddy/wire/resp/reply_writer.hpp>
 
 #include "cache/clients/engine_clients.hpp"
+#include "runtime/cache/config/protection.hpp"
 #include "runtime/cache/files/append_file.hpp"
 #include "runtime/clock.hpp"
 
@@ -31,6 +32,7 @@ cache_worker::cache_worker(const serving::worker_place& place, cache_context& of
     : loop_worker(place), context_(of), remote_(!of.home.is_current()) {
     set_limits(chosen);
     clients_.before_closing([](serving::connection& c) noexcept {
+        if (!static_cast<cache_connection&>(c).is_client()) return;
         client& its = static_cast<client&>(c);
         its.at.retire(its);
     });
@@ -74,10 +76,36 @@ cache_worker::~cache_worker() {
 }
 
 void cache_worker::take(stream accepted, serving::connection_slot slot) {
+    if (is_announced() && rejects(accepted.peer())) {
+        ++counted_.connections_refused;
+        auto rejected = std::make_unique<rejected_client>(clients_, std::move(accepted),
+                                                          tasks_.source(), std::move(slot));
+        cancel_source& cancel = rejected->cancel;
+        tasks_.spawn(runtime::cache::reject(std::move(rejected)).under(cancel));
+        return;
+    }
     auto c = std::make_unique<client>(clients_, std::move(accepted), tasks_.source(), *this,
                                       std::move(slot));
+    begin(std::move(c));
+}
+
+void cache_worker::begin(std::unique_ptr<client> c) {
     cancel_source& cancel = c->cancel;
-    tasks_.spawn(serve(std::move(c)).under(cancel));
+    if (auto all_there = gate()) [[unlikely]]
+        tasks_.spawn(serve_after(std::move(all_there), std::move(c)).under(cancel));
+    else
+        tasks_.spawn(serve(std::move(c)).under(cancel));
+}
+
+/// Clients that were moved here, on this loop or another, may have subscribed to what it publishes.
+task<void> cache_worker::serve_after(std::shared_ptr<event> all_there, std::unique_ptr<client> c) {
+    if (co_await all_there->wait()) co_await serve(std::move(c));
+}
+
+/// Protected mode, for the address that a proxy has announced.
+bool cache_worker::rejects(const endpoint& peer) {
+    const loop_lock lock(context_.lockable.get());
+    return is_rejected(context_.engine, context_.settings, peer);
 }
 
 task<void> cache_worker::drain(duration limit) {
@@ -216,10 +244,12 @@ task<void> cache_worker::serve(std::unique_ptr<client> owned) {
     client& c = *owned;
     const std::uint64_t id = c.session->id;
     try {
-        next then = next::read;
+        next then = c.rest ? next::again : next::read;  // with input if it was moved here
         bool is_lost = false;
         while (then != next::close) {
             is_lost = true;
+            if (moved_ && co_await move(c)) [[unlikely]]
+                co_return;
             if (then == next::read && c.session->has_output) [[unlikely]] {
                 begin_service();
             } else if (then == next::read && begins_large_argument(c)) [[unlikely]] {

@@ -72,6 +72,8 @@ public:
 
     void take(stream accepted, serving::connection_slot slot) override;
     task<void> drain(duration limit) override;
+    task<std::vector<serving::passed_client>> move_clients() override;
+    void take_moved(serving::passed_client from, serving::connection_slot slot) override;
 
     cache_context& context() noexcept { return context_; }
 
@@ -99,6 +101,7 @@ public:
 
 private:
     friend class client;
+    bool rejects(const endpoint& peer);
     enum class next : std::uint8_t {
         read,   ///< for more bytes
         wait,   ///< until the session is no longer blocked
@@ -122,7 +125,13 @@ private:
         cache_worker& owner;
     };
 
+    void begin(std::unique_ptr<client> c);
+    task<void> serve_after(std::shared_ptr<event> all_there, std::unique_ptr<client> c);
     task<void> serve(std::unique_ptr<client> c);
+    bool may_move(client& c);
+    bool is_to_move(client& c);
+    task<bool> move(client& c);
+    bool has_clients_to_move();
     next receive(client& c, std::string_view received);
     next execute_rest(client& c);
     next execute(client& c, std::string_view input, std::size_t& used);
@@ -210,6 +219,8 @@ private:
     event all_woken_;
 
     wakeup wakeup_{*this};
+    std::optional<std::vector<serving::passed_client>> moved_;  // while move_clients() runs
+
     trimmer trimmer_{*this};
     std::atomic<bool> trim_is_posted_{false};
     struct delivery {

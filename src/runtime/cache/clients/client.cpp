@@ -18,7 +18,7 @@ void client::own_session::notify(notification what) noexcept { of.at.notify(*thi
 
 client::client(serving::connections& all, stream accepted, cancel_source& parent, cache_worker& its,
                serving::connection_slot slot)
-    : connection(all, std::move(accepted), parent, std::move(slot)), at(its) {
+    : cache_connection(true, all, std::move(accepted), parent, std::move(slot)), at(its) {
     // The other end of a Unix socket has no name: both are named by the path, as in Redis.
     const bool is_unix = socket.local().is_unix();
     const std::string local_address = socket.local().to_string() + (is_unix ? ":0" : "");

@@ -9,6 +9,7 @@
 #include "cache/engine/engine.hpp"
 #include "cache/memory/large_argument.hpp"
 #include "runtime/cache/clients/byte_queue.hpp"
+#include "runtime/cache/clients/cache_connection.hpp"
 #include "serving/connection_slot.hpp"
 #include "serving/connections.hpp"
 
@@ -28,7 +29,7 @@ namespace eddy::runtime::cache {
 class cache_worker;
 
 /// Lives in the coroutine that serves it, on its worker's loop.
-class client final : public serving::connection {
+class client final : public cache_connection {
 public:
     /// Makes the session, too. One on a loop that does not accept has a slot.
     client(serving::connections& all, stream accepted, cancel_source& parent, cache_worker& at,

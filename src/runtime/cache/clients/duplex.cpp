@@ -117,7 +117,7 @@ task<cache_worker::next> cache_worker::run_push_mode(client& c, scope& tasks, ne
         if (clients_.draining() && !runs_script && is_sent && (!has_input || is_blocked))
             co_return next::close;
         stays |= is_blocked || c.seen().waits_for_others;
-        if (!stays && is_sent) co_return next::read;
+        if (is_sent && (!stays || is_to_move(c))) co_return next::read;
         here.execution_waits = is_paused || is_blocked;
         here.room.set();
         c.enter(activity_in_wait(c));

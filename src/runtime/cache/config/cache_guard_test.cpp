@@ -101,6 +101,27 @@ TEST(cache_protection, it_is_on_unless_there_is_a_password_or_an_option) {
     EXPECT_FALSE(cache::is_rejected(home, settings, far));
 }
 
+TEST_P(cache_guard, protected_mode_counts_the_client_that_a_proxy_announces) {
+    run_with_threads([]() -> task<void> {
+        subject s("cache", unbound({{"accept_proxy", "127.0.0.1"}}));
+        co_await s.start();
+        const auto say = [&](std::string header) -> task<std::string> {
+            talker client = co_await talker::to(s->local());
+            co_await client.say(header + "\r\nPING\r\n");
+            co_return co_await line_of(client);
+        };
+        EXPECT_THAT(co_await say("PROXY TCP4 192.0.2.7 192.0.2.8 1 2"), StartsWith("-DENIED "));
+        EXPECT_EQ(s->count().connections_refused, 1U);
+        EXPECT_EQ(co_await say("PROXY TCP4 127.0.0.9 192.0.2.8 1 2"), "+PONG");
+        EXPECT_EQ(co_await say("PROXY UNKNOWN"), "+PONG") << "the proxy itself";
+        // A stop closes one that lingers; it has no session.
+        talker lingers = co_await talker::to(s->local());
+        co_await lingers.say("PROXY TCP4 192.0.2.7 192.0.2.8 1 2\r\n");
+        EXPECT_THAT(co_await line_of(lingers), StartsWith("-DENIED "));
+        co_await s->stop(0s);
+    });
+}
+
 TEST_P(cache_guard, protected_mode_is_a_parameter_and_an_option_that_can_be_edited) {
     run([&]() -> task<void> {
         subject cache("cache", unbound(json::object()));

@@ -15,6 +15,7 @@ namespace eddy::runtime::cache {
 struct hook_config {
     std::string file;  ///< empty: there are no hooks
     std::size_t threads = 2;
+    bool has_threads = false;                   ///< their number was given
     duration flush = std::chrono::seconds(10);  ///< how long a stop waits for what is queued
     eddy::cache::hook_options options;
 };

@@ -3,6 +3,7 @@
 
 #include "cache/catalog/command_names.hpp"
 #include "cache/config/config.hpp"
+#include "cache/engine/version.hpp"
 #include "cache/persistence/persistence.hpp"
 #include "runtime/cache/config/parameters.hpp"
 #include "runtime/cache/config/protection.hpp"
@@ -14,7 +15,7 @@
 #include "runtime/serving/shm_options.hpp"
 #include "runtime/serving/threads.hpp"
 #include "runtime/serving/tls_options.hpp"
-#include "script/workers.hpp"
+#include "script/script_threads.hpp"
 
 #include <fmt/format.h>
 
@@ -124,6 +125,16 @@ outcome<std::vector<save_point>> read_save_points(const settings& chosen, const 
                                        "changes, such as \"3600 1 300 100\", or off",
                                        points));
     return std::move(*parsed);
+}
+
+outcome<std::string> read_redis_version(const settings& chosen, const config& /*so_far*/) {
+    const std::string& version = chosen.text("redis-version");
+    if (!eddy::cache::version_number(version))
+        return refuse(400,
+                      fmt::format("--redis-version cannot be \"{}\": write three numbers up to "
+                                  "255, such as {}",
+                                  version, eddy::cache::compatible_version));
+    return version;
 }
 
 using renamed_list = std::vector<std::pair<std::string, std::string>>;
@@ -287,6 +298,13 @@ bound_options<config> replication_rows() {
                       .help = "renamed commands: \"FLUSHALL=wipe CONFIG=\"; a command without a "
                               "new name cannot be called"},
                      read_renamed_commands),
+        row::read_by(nested(&config::engine, &engine_options::redis_version),
+                     {.name = "redis-version",
+                      .value_name = "VERSION",
+                      .default_value = eddy::cache::compatible_version,
+                      .help = "version of Redis that INFO and HELLO show, by which some clients "
+                              "choose commands; nothing else depends on it"},
+                     read_redis_version),
     };
 }
 
@@ -297,16 +315,20 @@ bound_options<config> hook_rows() {
                         {.name = "hooks",
                          .value_name = "FILE",
                          .help = "Lua script that is called for missing keys and for changes: its "
-                                 "functions on_miss, on_write, on_delete and on_expire",
-                         .is_path = true}),
+                                 "functions on_miss, on_write, on_delete and on_expire; on_start, "
+                                 "on_tick (each tick_ms) and on_stop are its threads' own. --lua "
+                                 "is the same",
+                         .is_path = true,
+                         .former_name = "lua"}),
         row::bound(nested(&config::hooks, &hook_config::threads),
                    {.name = "hook-threads",
                     .kind = option_kind::integer,
                     .value_name = "N",
                     .default_value = "2",
-                    .help = "threads that run the script, each with its own Lua state",
+                    .help = "threads that run the script, each with its own Lua state; a script "
+                            "with on_tick has one, if this is not given",
                     .minimum = 1,
-                    .maximum = static_cast<std::int64_t>(script::workers::max_threads)}),
+                    .maximum = static_cast<std::int64_t>(script::script_threads::max_threads)}),
         row::in_microseconds(
             nested(&config::hooks, nested(&hook_config::options, &hook_options::deadline_us)),
             {.name = "hook-deadline",
@@ -413,6 +435,7 @@ bound_options<config> client_rows() {
             "keys at the same time, and all other commands one at a time")),
         row::bound(nested(&config::server, &server_settings::max_clients),
                    max_connections_option()),
+        accept_proxy_row<config>(),
         row::bound(
             nested(&config::server, &server_settings::client_timeout),
             {.name = "idle-timeout",
@@ -449,7 +472,8 @@ bound_options<config> client_rows() {
 const bound_options<config>& option_rows() {
     static const bound_options<config> rows = joined(
         {listening_rows<config>(
-             "serve on a URI instead: tcp://HOST:PORT, unix:///PATH or handoff:///PATH",
+             "serve on a URI instead: tcp://HOST:PORT, unix:///PATH, shm:///PATH, shm://:PORT or "
+             "handoff:///PATH",
              bind_option("address of this machine to serve on; * for all, so that other machines "
                          "may read and write the cache")),
          secure_rows<config>(), row::unbound_all(redis_tls_options()), access_rows(), file_rows(),
@@ -592,6 +616,7 @@ outcome<config> read_config(const settings& chosen) {
     if (auto set = read_parameters(chosen, {read.engine, read.server}); !set)
         return std::unexpected(set.error());
     if (auto hooked = check_hooks(chosen); !hooked) return std::unexpected(hooked.error());
+    read.hooks.has_threads = chosen.given("hook-threads");
     read.threads = read.server.threads = static_cast<std::size_t>(chosen.number("threads"));
     read.engine.max_pending_reply = std::min(flush_at, read.max_queue);
     return read;

@@ -6,6 +6,7 @@
 
 #include "cache/config/server_settings.hpp"
 #include "cache/engine/engine.hpp"
+#include "runtime/cache/clients/cache_connection.hpp"
 #include "runtime/listening.hpp"
 #include "runtime/serving/listeners.hpp"
 #include "serving/connections.hpp"
@@ -15,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace eddy::runtime::cache {
 
@@ -48,9 +50,11 @@ void note_protection(const transport::address& where, const eddy::cache::server_
                      std::string_view password, serving::journal& events);
 
 /// A client that is_rejected(): it counts as a connection until it is gone, and has no session.
-class rejected_client final : public serving::connection {
+class rejected_client final : public cache_connection {
 public:
-    using connection::connection;
+    rejected_client(serving::connections& all, stream accepted, cancel_source& parent,
+                    serving::connection_slot slot = nullptr)
+        : cache_connection(false, all, std::move(accepted), parent, std::move(slot)) {}
 };
 
 /// Sends it the reason, and closes.

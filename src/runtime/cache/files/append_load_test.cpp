@@ -191,12 +191,12 @@ TEST_P(cache_append_load, damage_is_reported_with_its_place_and_left_alone) {
     });
 }
 
-// A base of Valkey 9 or of a later Redis is in order, but only another program can read it.
+// A base of a later Valkey or Redis is in order, but only another program can read it.
 TEST_P(cache_append_load, a_base_of_an_unknown_version_is_named_and_not_called_damaged) {
     run([&]() -> task<void> {
         for (const auto& [magic, name] :
-             {std::pair{"VALKEY080", "RDB version 80 of Valkey (VALKEY080)"},
-              std::pair{"REDIS0013", "RDB version 13 (REDIS0013)"}}) {
+             {std::pair{"VALKEY081", "RDB version 81 of Valkey (VALKEY081)"},
+              std::pair{"REDIS0014", "RDB version 14 (REDIS0014)"}}) {
             const temporary_folder folder;
             {
                 subject cache("cache", kept_in(folder));

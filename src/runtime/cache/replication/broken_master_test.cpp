@@ -42,11 +42,13 @@ TEST_P(cache_masters, what_a_broken_master_sends_does_no_harm) {
             full + "$EOF:short\r\n",
             full + "$99999999999999999999\r\n",
             full + "-ERR disk\r\n",
+            full + "$5\r\nREDIS0011",
+            full + "$18\r\nREDIS0014\xff" + std::string(8, '\0'),
+            full + "$EOF:" + mark + "\r\nVALKEY081\xff" + std::string(8, '\0') + mark,
+            full + "$EOF:" + mark + "\r\n" + std::string(1000, '\xfa'),
         };
         const std::size_t harmless = bad.size();
         bad.push_back(full + "$10000000000\r\nREDIS0011\xff");
-        bad.push_back(full + "$5\r\nREDIS0011");
-        bad.push_back(full + "$EOF:" + mark + "\r\n" + std::string(1000, '\xfa'));
         bad.push_back(full + "$EOF:" + mark + "\r\nREDIS0009\xff" + std::string(8, '\0') +
                       std::string(40, 'c'));
         const std::string good =
@@ -366,6 +368,90 @@ TEST_P(cache_masters, a_transaction_beyond_the_limit_ends_the_link_and_nothing_e
             tasks.cancel();
             co_await tasks.join();
         }
+    });
+}
+
+// A copy costs its master much, and the next one would be refused as well.
+TEST_P(cache_masters, a_copy_that_cannot_be_read_costs_no_keys_and_is_asked_for_ever_more_rarely) {
+    run([&]() -> task<void> {
+        server replica;
+        co_await replica.start();
+        EXPECT_EQ(co_await replica.ask("SET own value"), "+OK");
+        slow_master master;
+        master.first = "+FULLRESYNC " + std::string(40, 'a') + " 100\r\n$18\r\nREDIS0014\xff" +
+                       std::string(8, '\0');
+        master.go_on.set();
+        scope tasks(co_await current_source());
+        tasks.spawn(master.serve());
+        co_await replica.replicate(std::to_string(master.at.local().port()));
+        co_await until([&] { return master.asked.size() >= 2; });
+        EXPECT_EQ(co_await replica.text("GET own"), "value");
+        EXPECT_TRUE(replica.cache->events.has(
+            "is lost: its data cannot be read: it has RDB version 14 "
+            "(REDIS0014), and versions 1 to 13 of Redis and 80 of Valkey "
+            "are read; it is tried again after pauses of up to a minute"));
+        EXPECT_FALSE(replica.cache->events.has("takes all data"));
+        if (simulated()) {
+            must(co_await loop::current().sleep_for(25s));
+            EXPECT_GE(master.asked.size(), 4U);
+            EXPECT_LE(master.asked.size(), 7U);
+            EXPECT_EQ(co_await replica.text("GET own"), "value");
+        }
+        // Another master is asked at once.
+        server other;
+        co_await other.start();
+        EXPECT_EQ(co_await other.ask("SET theirs value"), "+OK");
+        co_await replica.replicate(other.port());
+        co_await replica.until_up();
+        EXPECT_EQ(co_await replica.text("GET theirs"), "value");
+        EXPECT_EQ(co_await replica.text("GET own"), "$-1");
+        co_await replica.stop();
+        co_await other.stop();
+        tasks.cancel();
+        co_await tasks.join();
+    });
+}
+
+// Valkey 9 sends its expiring fields to replicas of such a version alone.
+TEST_P(cache_masters, a_replica_names_the_version_of_valkey_that_it_reads) {
+    run([&]() -> task<void> {
+        server replica;
+        co_await replica.start();
+        std::vector<std::string> words;
+        struct listens {
+            static task<void> to(listener& at, std::vector<std::string>& words) {
+                result<stream> peer = co_await at.accept();
+                if (!peer) co_return;
+                talker replica(std::move(*peer));
+                try {
+                    for (;;) {
+                        words.push_back(co_await replica.line());
+                        if (words.back() == "PING\r") co_await replica.say("+PONG\r\n");
+                        // As Redis, which does not know it.
+                        if (words.back() == "version\r")
+                            co_await replica.say("-ERR Unrecognized REPLCONF option: version\r\n");
+                        else if (words.back() == "listening-port\r" || words.back() == "psync2\r")
+                            co_await replica.say("+OK\r\n");
+                        if (words.back() == "PSYNC\r") break;
+                    }
+                    co_await replica.say(no_data() + encoded_words("SET stay 1"));
+                    static_cast<void>(co_await replica.rest());
+                } catch (const std::exception&) {
+                    // It has left.
+                }
+            }
+        };
+        listener at = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
+        scope tasks(co_await current_source());
+        tasks.spawn(listens::to(at, words));
+        co_await replica.replicate(std::to_string(at.local().port()));
+        co_await replica.until_up();
+        const auto named = std::ranges::find(words, "version\r");
+        EXPECT_NE(named, words.end());
+        if (words.end() - named > 2) EXPECT_EQ(named[2], "9.0.0\r");
+        co_await replica.stop();
+        tasks.cancel();
+        co_await tasks.join();
     });
 }
 

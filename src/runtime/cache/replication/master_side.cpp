@@ -85,6 +85,7 @@ task<void> master_side::make_copy(scope& sending) {
     eddy::cache::rdb::snapshot_options options;
     // A master's stream is forwarded as it comes, and may not name its database for long.
     if (its.is_replica()) options.stream_database = its.stream_database;
+    if (copy->has_valkeys_form) options.form = eddy::cache::rdb::file_form::valkey_rdb;
     options.has_keys = copy->content == copy_content::everything;
     options.has_libraries = copy->content != copy_content::nothing;
     rollback begun([&its, &copy] { its.give_up(*copy); });

@@ -13,6 +13,7 @@
 #include "base/text/text.hpp"
 #include "cache/persistence/append_log.hpp"
 #include "cache/persistence/engine_files.hpp"
+#include "cache/rdb/file_head.hpp"
 #include "cache/rdb/load.hpp"
 #include "cache/replication/expired_keys_view.hpp"
 #include "cache/script/script_gap.hpp"
@@ -40,10 +41,16 @@ using eddy::cache::client_session;
 using eddy::cache::link_state;
 using eddy::cache::replication;
 using eddy::cache::rdb::loader;
+using eddy::cache::rdb::magic_bytes;
 using eddy::cache::rdb::reader;
 
 constexpr duration retry_pause = std::chrono::seconds(1);
+constexpr std::string_view again_text = "; it is tried again every second";
+constexpr std::string_view copy_again_text = "; it is tried again after pauses of up to a minute";
 constexpr duration ack_pause = std::chrono::seconds(1);
+/// Valkey's version that is named to masters: one of Valkey 9 sends all that it has to replicas of
+/// this version and newer ones alone.
+constexpr std::string_view named_version = "9.0.0";
 /// Bytes of a copy in one slice; keys are made of them.
 constexpr std::size_t load_slice = 16 * 1024;
 constexpr std::size_t id_size = 40;
@@ -187,6 +194,8 @@ private:
     task<outcome<>> receive();
     task<outcome<std::string>> line();
     task<outcome<>> load(sync_answer answer, std::string announced);
+    task<outcome<>> check_head(std::optional<std::uint64_t> size);
+    std::unexpected<problem> refuse_copy(std::string why);
     task<outcome<>> feed_loader(loader& into, std::optional<std::uint64_t> left);
     task<outcome<>> skip_mark(std::string_view mark);
     std::size_t feed(loader& into, std::string_view piece);
@@ -197,6 +206,8 @@ private:
     task<outcome<>> apply();
     struct applied;
     outcome<applied> execute(const resp::batch_outcome& parsed);
+    std::uint64_t failures() const noexcept { return engine_.stats().unexpected_errors; }
+    void log_failure();
     std::size_t size_of(std::size_t commands);
     outcome<> hold(std::span<const resp::command> executed, std::size_t size);
     void pass_on(std::size_t size);
@@ -211,6 +222,7 @@ private:
     resp::request_batch batch_;
     byte_buffer replies_;  // discarded
     std::optional<own_session> session_;
+    bool has_logged_failure_ = false;
 };
 
 void replica_side::wake() noexcept {
@@ -237,7 +249,11 @@ task<void> replica_side::run() {
         }
         const bool is_new = generation_ != links().generation();
         generation_ = links().generation();
-        if (is_new) last_logged_.clear();
+        if (is_new) {
+            last_logged_.clear();
+            copy_pauses_.reset();
+        }
+        copy_refused_ = false;
         {
             cancel_source mine(source);
             current_ = &mine;
@@ -253,14 +269,20 @@ task<void> replica_side::run() {
         if (generation_ != links().generation()) continue;
         if (links().is_loading()) links().fail_load();
         links().set_link(link_state::connect);
-        // Until then, or until the master changes.
-        const time_point until = loop::current().now() + retry_pause;
-        while (loop::current().now() < until && generation_ == links().generation()) {
-            woken_.reset();
-            const result<> woken = co_await with_deadline(until, woken_.wait());
-            if (!woken && woken.error() != errc::timed_out) co_return;
-        }
+        if (!co_await pause()) co_return;
     }
+}
+
+/// Waits before the next attempt, or until the master changes. False when cancelled.
+task<bool> replica_side::pause() {
+    const duration length = copy_refused_ ? copy_pauses_.next() : retry_pause;
+    const time_point until = loop::current().now() + length;
+    while (loop::current().now() < until && generation_ == links().generation()) {
+        woken_.reset();
+        const result<> woken = co_await with_deadline(until, woken_.wait());
+        if (!woken && woken.error() != errc::timed_out) co_return false;
+    }
+    co_return true;
 }
 
 task<void> replica_side::replicate_once() {
@@ -281,7 +303,7 @@ task<void> replica_side::replicate_once() {
                                     ? " by TLS (tls-replication): " +
                                           transport::explain(where.to_string(), connected.error())
                                     : ": " + connected.error().message();
-        log(fmt::format("cannot reach the master {}{}; it is tried again every second", name, why));
+        log(fmt::format("cannot reach the master {}{}{}", name, why, again_text));
         // The target was not asked to become master.
         if (!its.failover().asked) its.abort_failover("the replica cannot be reached");
         co_return;
@@ -295,11 +317,13 @@ task<void> replica_side::replicate_once() {
     } catch (const std::bad_alloc&) {
         // Progress within a command is unknown.
         its.cannot_resume();
+        copy_refused_ = true;
         why = "there is no memory for its data";
     }
     if (generation_ != its.generation()) co_return;
     if (its.is_failing_over() && !its.failover().asked) co_return its.abort_failover(why);
-    log(fmt::format("the master {} is lost: {}; it is tried again every second", name, why));
+    log(fmt::format("the master {} is lost: {}{}", name, why,
+                    copy_refused_ ? copy_again_text : again_text));
 }
 
 /// Yields why the connection has ended, never a success.
@@ -307,6 +331,7 @@ task<outcome<>> replica_side::replicate_over(link& on) {
     if (auto done = co_await on.handshake(); !done) co_return done;
     if (auto done = co_await on.synchronize(); !done) co_return done;
     last_logged_.clear();
+    copy_pauses_.reset();
     outcome<> ended;
     co_await with_scope([this, &on, &ended](scope& acks) -> task<void> {
         acks.spawn(acknowledge(on));
@@ -423,6 +448,8 @@ task<outcome<>> replica_side::link::handshake() {
     if (!address.empty()) reply = co_await ask({"REPLCONF", "ip-address", address});
     if (!reply) co_return std::unexpected(reply.error());
     reply = co_await ask({"REPLCONF", "capa", "eof", "capa", "psync2"});
+    if (!reply) co_return std::unexpected(reply.error());
+    reply = co_await ask({"REPLCONF", "version", named_version});
     if (!reply) co_return std::unexpected(reply.error());
     co_return outcome<>();
 }
@@ -567,6 +594,7 @@ task<outcome<>> replica_side::link::load(sync_answer answer, std::string announc
     }
     if (!size && mark.empty())
         co_return lost("it sent no data, but: " + printable(announced, most_shown));
+    if (auto readable = co_await check_head(size); !readable) co_return readable;
     // A script must not see the data change.
     if (auto gap = co_await wait_for_gap(); !gap) co_return gap;
     // Only now is it certain that there is data to replace the old.
@@ -595,6 +623,27 @@ task<outcome<>> replica_side::link::load(sync_answer answer, std::string announc
     co_return outcome<>();
 }
 
+/// A copy that cannot be taken: the next one would be the same.
+std::unexpected<problem> replica_side::link::refuse_copy(std::string why) {
+    of_.copy_refused_ = true;
+    return lost(std::move(why));
+}
+
+/// Waits for the copy's first bytes. They decide whether it is of a format that is read, before the
+/// old data is dropped for it.
+task<outcome<>> replica_side::link::check_head(std::optional<std::uint64_t> size) {
+    if (size && *size < magic_bytes)
+        co_return refuse_copy(fmt::format("its data is wrong: {} bytes are no RDB file", *size));
+    while (in_.size() < magic_bytes) {
+        if (auto more = co_await receive(); !more) co_return more;
+    }
+    const eddy::cache::rdb::file_head head(in_.text().substr(0, magic_bytes));
+    if (head.fault() == nullptr) co_return outcome<>();
+    if (head.is_unknown_format())
+        co_return refuse_copy(fmt::format("its data cannot be read: {}", head.fault()));
+    co_return refuse_copy(fmt::format("its data is wrong at byte 0: {}", head.fault()));
+}
+
 /// Feeds the loader until the file has ended, of which `left` bytes are to come if that is known.
 task<outcome<>> replica_side::link::feed_loader(loader& into, std::optional<std::uint64_t> left) {
     time_point sent_at = loop::current().now();
@@ -619,7 +668,7 @@ task<outcome<>> replica_side::link::feed_loader(loader& into, std::optional<std:
         if (left) *left -= taken;
         // The old data goes as the new comes, so that there are not both at the end.
         static_cast<void>(engine_.upkeep());
-        if (auto fits = check_memory(); !fits) co_return fits;
+        if (auto fits = check_memory(); !fits) co_return refuse_copy(fits.error().message);
         co_await delay_keys(of_.context_.settings, &eddy::cache::server_settings::load_key_delay_us,
                             into.counts().keys - keys);
         if (auto done = co_await yield_to_others(); !done) co_return done;
@@ -630,11 +679,12 @@ task<outcome<>> replica_side::link::feed_loader(loader& into, std::optional<std:
         }
     }
     if (into.now() != reader::status::done && into.fault().is_unknown_format)
-        co_return lost(fmt::format("its data cannot be read: {}", into.fault().what));
+        co_return refuse_copy(fmt::format("its data cannot be read: {}", into.fault().what));
     if (into.now() != reader::status::done)
-        co_return lost(fmt::format("its data is wrong at byte {}: {}", into.fault().offset,
-                                   into.fault().what));
-    if (left && *left != 0) co_return lost("its data ended before the size that it announced");
+        co_return refuse_copy(fmt::format("its data is wrong at byte {}: {}", into.fault().offset,
+                                          into.fault().what));
+    if (left && *left != 0)
+        co_return refuse_copy("its data ended before the size that it announced");
     co_return outcome<>();
 }
 
@@ -650,7 +700,7 @@ task<outcome<>> replica_side::link::skip_mark(std::string_view mark) {
         if (auto more = co_await receive(); !more) co_return more;
     }
     if (in_.text().substr(0, mark.size()) != mark)
-        co_return lost("its data did not end with the mark that it announced");
+        co_return refuse_copy("its data did not end with the mark that it announced");
     in_.consume(mark.size());
     co_return outcome<>();
 }
@@ -708,7 +758,9 @@ task<outcome<>> replica_side::link::apply() {
 /// Executes a batch, up to the command that has to wait or that no master sends.
 outcome<replica_side::link::applied> replica_side::link::execute(
     const resp::batch_outcome& parsed) {
+    const std::uint64_t failed_before = has_logged_failure_ ? 0 : failures();
     std::size_t executed = engine_.execute(*session_, parsed.commands, replies_);
+    if (!has_logged_failure_ && failures() != failed_before) log_failure();
     EDDY_ASSERT(executed <= parsed.commands.size());
     replies_.clear();
     engine_.take_output(*session_, replies_);
@@ -736,6 +788,16 @@ outcome<replica_side::link::applied> replica_side::link::execute(
     const auto held = hold(parsed.commands.first(executed), std::exchange(done.size, 0));
     if (!held) return std::unexpected(held.error());
     return done;
+}
+
+/// Logs the first command of the link that failed here; the engine counts all of them.
+void replica_side::link::log_failure() {
+    has_logged_failure_ = true;
+    of_.context_.events.write(
+        fmt::format("a command of the master {}:{} failed here, so that the data may differ from "
+                    "its data; INFO counts these as unexpected_error_replies, and by kind in "
+                    "errorstats and commandstats",
+                    its_.master_host(), its_.master_port()));
 }
 
 /// Bytes of the first so many commands of the input.

@@ -9,6 +9,7 @@
 
 #include "base/problem.hpp"
 #include "cache/replication/replication.hpp"
+#include "runtime/backoff.hpp"
 #include "runtime/cache/replication/master_side.hpp"
 
 #include <cstdint>
@@ -26,6 +27,11 @@ public:
     /// A replica that has more memory in use than its maxmemory so many times takes no more.
     static constexpr std::size_t most_over_memory = 2;
 
+    /// Limits of the pause before a master is asked again whose copy was refused here: a copy costs
+    /// it much, and the next one is the same until one of the two servers is changed.
+    static constexpr duration first_copy_pause = std::chrono::seconds(2);
+    static constexpr duration longest_copy_pause = std::chrono::seconds(60);
+
     /// `of` outlives it.
     explicit replica_side(cache_context& of) : context_(of) {}
 
@@ -38,6 +44,7 @@ private:
     class link;
 
     task<void> replicate_once();
+    task<bool> pause();
     task<outcome<>> replicate_over(link& on);
     task<void> acknowledge(link& on);
     std::uint64_t note_disk();
@@ -51,6 +58,8 @@ private:
     cancel_source* current_ = nullptr;  // of the link
     std::uint64_t generation_ = 0;      // of the engine's replication that the link is for
     std::string last_logged_;
+    bool copy_refused_ = false;  // since the last attempt began
+    backoff copy_pauses_{first_copy_pause, longest_copy_pause, entropy_seed()};
     /// An offset, and where the append-only file was then.
     struct mark {
         std::uint64_t offset;

@@ -177,8 +177,7 @@ TEST_P(cache_replication, a_replica_acknowledges_all_of_it_at_once_on_request) {
             co_await master.say(std::move(with));
         };
         co_await answer("PING", "+PONG\r\n");
-        co_await answer("REPLCONF", "+OK\r\n");
-        co_await answer("REPLCONF", "+OK\r\n");
+        for (int i = 0; i < 3; ++i) co_await answer("REPLCONF", "+OK\r\n");
         co_await answer("PSYNC", "+FULLRESYNC " + std::string(40, 'a') + " 100\r\n$18\r\n" +
                                      std::string("REDIS0009\xff\0\0\0\0\0\0\0\0", 18));
         const std::string change = "*3\r\n$3\r\nSET\r\n$1\r\nn\r\n$1\r\n1\r\n";

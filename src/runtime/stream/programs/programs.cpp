@@ -11,20 +11,16 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 
 #include <csignal>
 #include <new>
 #include <string_view>
 #include <utility>
 
-// The header of glibc 2.36 forgot to say that these are C functions.
-extern "C" {
-#include <sys/pidfd.h>
-}
-
 namespace eddy::runtime::stream {
 
-result<> programs::start(unique_fd& client, const stream_request& from) {
+result<> programs::start(unique_fd& client, const stream_request& from, std::uint32_t number) {
     EDDY_ASSERT(has_room());
     process_options how;
     how.input = how.output = stdio::shared;
@@ -33,16 +29,16 @@ result<> programs::start(unique_fd& client, const stream_request& from) {
     const int flags = ::fcntl(client.get(), F_GETFL);
     if (flags >= 0) static_cast<void>(::fcntl(client.get(), F_SETFL, flags & ~O_NONBLOCK));
     how.own_group = true;  // the shell's programs end with it
-    how.environment = environment_with("HANDOFF_DATA", from.message);
+    how.environment = environment_with(variable, from.message);
     auto started = process::start({"/bin/sh", "-c", command_}, how);
     if (!started) {
         failures_.write("program_not_started",
                         "the program could not be started: " + started.error().message());
         return fail(started.error());
     }
-    unique_fd ended(::pidfd_open(started->pid(), 0));
+    unique_fd ended(static_cast<int>(::syscall(SYS_pidfd_open, started->pid(), 0)));
     if (!ended) return fail_errno();
-    tasks_.spawn(serve(std::move(*started), std::move(ended), std::move(client)));
+    tasks_.spawn(serve(std::move(*started), std::move(ended), std::move(client), number));
     return {};
 }
 
@@ -60,7 +56,8 @@ task<void> programs::watch(process& program, int client, bool& has_left) {
 }
 
 /// `ended` is a pidfd of the program, readable before program.wait() reaps it.
-task<void> programs::serve(process program, unique_fd ended, unique_fd client) {
+task<void> programs::serve(process program, unique_fd ended, unique_fd client,
+                           std::uint32_t number) {
     /// At the task's end, however that comes.
     struct notification {
         event& of;
@@ -90,16 +87,16 @@ task<void> programs::serve(process program, unique_fd ended, unique_fd client) {
     guard_.remove(group);
     // Killed by close(), with its object.
     if (!status && status.error() == errc::cancelled)
-        owner_.on_fault(source::no_client, "program_killed");
+        owner_.on_fault(number, "program_killed");
     else if (status && status->success())
-        owner_.on_end(source::no_client, here.now() - begun);
+        owner_.on_end(number, here.now() - begun);
     else if (has_left)
-        owner_.on_fault(source::no_client, "client_hung_up");
+        owner_.on_fault(number, "client_hung_up");
     else
-        note_failure(status);
+        note_failure(number, status);
 }
 
-void programs::note_failure(const result<exit_status>& status) noexcept {
+void programs::note_failure(std::uint32_t number, const result<exit_status>& status) noexcept {
     constexpr std::string_view reason = "program_failed";
     try {
         failures_.write(reason,
@@ -109,7 +106,7 @@ void programs::note_failure(const result<exit_status>& status) noexcept {
                             : fmt::format("the program ended with status {}", status->code));
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it is counted
     }
-    owner_.on_fault(source::no_client, reason);
+    owner_.on_fault(number, reason);
 }
 
 task<void> programs::close(duration limit) {

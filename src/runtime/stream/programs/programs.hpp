@@ -10,14 +10,16 @@
 #include <eddy/io/timer.hpp>
 
 #include "base/problem.hpp"
-#include "runtime/stream/failure_log.hpp"
-#include "runtime/stream/programs/program_guard.hpp"
+#include "runtime/logs/failure_log.hpp"
+#include "runtime/programs/program_guard.hpp"
 #include "runtime/stream/sources/source.hpp"
 #include "runtime/stream/stream_request.hpp"
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace eddy::runtime::stream {
 
@@ -26,6 +28,11 @@ class programs {
 public:
     /// Programs at a time, at most.
     static constexpr std::size_t max_running = 1000;
+    /// Name of the variable that has the handoff's message.
+    static constexpr std::string_view variable = "HANDOFF_DATA";
+    /// Bytes of a message, at most: execve(2) takes texts of 32 pages (MAX_ARG_STRLEN), their NUL
+    /// and the variable's name with its '=' included.
+    static constexpr std::size_t max_message = 32 * std::size_t{4096} - variable.size() - 2;
     /// Between SIGTERM and SIGKILL of a program whose client has left.
     static constexpr duration termination_patience = std::chrono::seconds(5);
 
@@ -46,21 +53,21 @@ public:
     bool has_room() const noexcept { return running() < max_running; }
 
     /// Starts the program for a client, with the handoff's message as HANDOFF_DATA in its
-    /// environment. Fails with posix_spawn(3)'s errors, such as E2BIG; the client stays the
-    /// caller's then. Otherwise it is taken. At the program's end its connection ends, whatever
-    /// other process has the socket, what it has left behind in its process group is killed, and
-    /// the owner is notified without a number. The program and what it started get SIGHUP once the
-    /// client has closed or shut its sending side down; what ignores that gets SIGTERM after
-    /// hangup_patience, and SIGKILL after termination_patience more.
-    result<> start(unique_fd& client, const stream_request& from);
+    /// environment, which holds at most max_message. Fails with posix_spawn(3)'s errors, such as
+    /// E2BIG; the client stays the caller's then. Otherwise it is taken. At the program's end its
+    /// connection ends, whatever other process has the socket, what it has left behind in its
+    /// process group is killed, and the owner is notified with `number`. The program and what it
+    /// started get SIGHUP once the client has closed or shut its sending side down; what ignores
+    /// that gets SIGTERM after hangup_patience, and SIGKILL after termination_patience more.
+    result<> start(unique_fd& client, const stream_request& from, std::uint32_t number);
     /// Waits for the programs for at most `limit`; kills the ones that still run.
     task<void> close(duration limit);
 
 private:
-    task<void> serve(process program, unique_fd ended, unique_fd client);
+    task<void> serve(process program, unique_fd ended, unique_fd client, std::uint32_t number);
 
     task<void> watch(process& program, int client, bool& has_left);
-    void note_failure(const result<exit_status>& status) noexcept;
+    void note_failure(std::uint32_t number, const result<exit_status>& status) noexcept;
 
     std::string command_;
     duration hangup_patience_;

@@ -3,26 +3,55 @@
 
 #include <eddy/io/loop.hpp>
 
+#include "runtime/scripting/loop_script.hpp"
+#include "runtime/scripting/script_names.hpp"
 #include "runtime/stream/answer.hpp"
 #include "runtime/stream/sources/relay_source.hpp"
 #include "runtime/stream/sources/stream_library.hpp"
-#include "script/coroutine_host.hpp"
+#include "script/time_library.hpp"
 
-#include <fmt/format.h>
-
+#include <array>
 #include <utility>
 
 namespace eddy::runtime::stream {
 namespace {
 
+constexpr std::size_t handle = first_own_callback;
+constexpr std::array<script::callback, 1> own_callbacks = {
+    {{.name = "handle", .arguments = "request", .is_required = true}}};
+
+script_type stream_script_type(std::string_view name, std::shared_ptr<host> daemon) {
+    script_type made;
+    made.callbacks = own_callbacks;
+    made.libraries = {stream_library(), script::time_library()};
+    made.fields = {{"name", std::string(name)},
+                   {"type", std::string("stream")},
+                   {"state", std::string("running")}};
+    made.table_name = "stream";
+    made.daemon = std::move(daemon);
+    return made;
+}
+
 class scripted_source final : public relay_source {
 public:
-    scripted_source(sessions& in, observer& owner, const config& chosen, serving::journal& lines)
-        : relay_source(in, owner, chosen, lines, script_log_interval),
-          script_(stream_host_options()) {}
+    scripted_source(sessions& in, observer& owner, const config& chosen, std::string_view name,
+                    std::shared_ptr<host> daemon, serving::journal& lines)
+        : relay_source(in, owner, chosen, lines),
+          script_(stream_script_type(name, std::move(daemon)), chosen.script, lines) {}
 
-    std::expected<void, std::string> load(const config& from) {
-        return script_.load(from.script.text, from.script.name);
+    task<outcome<>> start() override {
+        auto loaded = co_await script_.load_in_slices(options().script.file);
+        if (!loaded) co_return loaded;
+        co_return co_await script_.start();
+    }
+    task<outcome<>> replace_script(script_file by) override {
+        return script_.replace(std::move(by));
+    }
+    const script_tallies* script_counts() const noexcept override { return &script_.counted(); }
+    task<void> close() override {
+        co_await script_.stop(script_farewell);
+        co_await relay_source::close();
+        co_await script_.end({});
     }
     std::string opening(const stream_request& from) const override {
         return response_head(from.headers);
@@ -31,9 +60,9 @@ public:
 private:
     class scripted_stream final : public stream_call {
     public:
-        scripted_stream(scripted_source& of, relay& to,
+        scripted_stream(scripted_source& of, script_version& in, relay& to,
                         std::unique_ptr<stream_request> from) noexcept
-            : stream_call(of.script_, std::move(from)), of_(of), to_(to) {}
+            : stream_call(in.host(), handle, std::move(from)), of_(of), to_(to) {}
 
         script::answer send(std::string event) override {
             switch (of_.try_send(to_, std::move(event))) {
@@ -59,31 +88,31 @@ private:
     task<std::string_view> run(relay& to, std::unique_ptr<stream_request> from) override {
         to.has_head = true;
         to.ends_by = stream_end::event;
-        scripted_stream call(*this, to, std::move(from));
-        const script::call_end end = co_await script_.run(call);
-        if (end.what != script::call_end::kind::failed) co_return "";
-        failures().write("a script", end.text);
-        co_return end.reason;
+        // It stays that of the stream when the script is loaded again.
+        script_version& version = script_.version();
+        scripted_stream call(*this, version, to, std::move(from));
+        const script::call_end end = co_await version.run_guest(call);
+        co_return end.what == script::call_end::kind::failed ? end.reason : "";
     }
 
-    script::coroutine_host script_;
+    loop_script script_;
 };
 
 }  // namespace
 
 outcome<std::unique_ptr<source>> make_lua_source(sessions& in, source::observer& owner,
-                                                 const config& chosen, serving::journal& lines) {
-    auto made = std::make_unique<scripted_source>(in, owner, chosen, lines);
-    if (auto loaded = made->load(chosen); !loaded)
-        return refuse(400, fmt::format("--script: {}", loaded.error()));
-    return made;
+                                                 const config& chosen, std::string_view name,
+                                                 std::shared_ptr<host> daemon,
+                                                 serving::journal& lines) {
+    return std::make_unique<scripted_source>(in, owner, chosen, name, std::move(daemon), lines);
 }
 
-outcome<> try_script(const config& chosen) {
-    script::coroutine_host tried(stream_host_options());
-    if (auto loaded = tried.load(chosen.script.text, chosen.script.name); !loaded)
-        return refuse(400, fmt::format("--script: {}", loaded.error()));
-    return {};
+task<outcome<>> try_stream_script(script_config from) {
+    return try_script_in_slices(stream_script_type({}, nullptr), std::move(from));
+}
+
+std::vector<std::string> stream_functions() {
+    return functions_of(stream_script_type({}, nullptr));
 }
 
 }  // namespace eddy::runtime::stream

@@ -2,24 +2,27 @@
 #pragma once
 
 #include "base/problem.hpp"
+#include "runtime/host/host.hpp"
 #include "runtime/stream/options.hpp"
 #include "runtime/stream/sessions.hpp"
 #include "runtime/stream/sources/source.hpp"
 #include "serving/journal.hpp"
 
-#include <chrono>
 #include <memory>
+#include <string_view>
 
 namespace eddy::runtime::stream {
 
-/// Failing streams write a line to the journal in each such time at most.
-inline constexpr std::chrono::seconds script_log_interval{1};
-
-/// Refuses a script that does not load, with the line, and any where scripts were left out of the
-/// build. All that it is given outlives it. Its close() must have ended before it dies.
+/// Refuses where scripts were left out of the build; start() refuses a script that does not load,
+/// with the line. `name` and `daemon` are the runtime's. All that it is given outlives it. Its
+/// close() must have ended before it dies.
 outcome<std::unique_ptr<source>> make_lua_source(sessions& in, source::observer& owner,
-                                                 const config& chosen, serving::journal& lines);
+                                                 const config& chosen, std::string_view name,
+                                                 std::shared_ptr<host> daemon,
+                                                 serving::journal& lines);
 /// Loads the script as a trial, with the same errors.
-outcome<> try_script(const config& chosen);
+task<outcome<>> try_stream_script(script_config from);
+/// Fields of the table `self` of scripts; none in a build without them.
+std::vector<std::string> stream_functions();
 
 }  // namespace eddy::runtime::stream

@@ -10,10 +10,13 @@ constexpr const char* absent_text =
 }  // namespace
 
 outcome<std::unique_ptr<source>> make_lua_source(sessions&, source::observer&, const config&,
+                                                 std::string_view, std::shared_ptr<host>,
                                                  serving::journal&) {
     return refuse(400, absent_text);
 }
 
-outcome<> try_script(const config&) { return refuse(400, absent_text); }
+task<outcome<>> try_stream_script(script_config) { co_return refuse(400, absent_text); }
+
+std::vector<std::string> stream_functions() { return {}; }
 
 }  // namespace eddy::runtime::stream

@@ -1,6 +1,7 @@
 // Lua source: what clients see of a script, and the limits of one that goes wrong.
 #include "runtime/stream/sources/lua_source.hpp"
 
+#include "runtime/scripting/script_limits.hpp"
 #include "runtime/stream/sources/stream_library.hpp"
 #include "runtime/stream/testing.hpp"
 #include "script/testing.hpp"
@@ -28,7 +29,7 @@ protected:
         std::ofstream(folder_.file("answer.lua")) << script;
         return with(std::move(more), {{"handoff", "unix://" + folder_.file("handoff.sock")},
                                       {"source", "lua"},
-                                      {"script", folder_.file("answer.lua")}});
+                                      {"lua", folder_.file("answer.lua")}});
     }
     subject make(std::string_view script, json more = {}) {
         return subject("stream", options(script, std::move(more)));
@@ -105,7 +106,7 @@ TEST_P(scripted_streams, end_with_the_reason_when_the_script_fails) {
             {"error('spoilt')", "answer.lua:3: spoilt"},
             {"error({})", "answer.lua:3: an error that is a table"},
             {"local x = nil + 1", "answer.lua:3: attempt to perform arithmetic"},
-            {"return nothing", "answer.lua:3: Script attempted to access nonexistent global"},
+            {"return nothing()", "answer.lua:3: attempt to call global 'nothing'"},
             {"send({})", "answer.lua:3: send() takes a text"},
             {"send(('x'):rep(262145))", "answer.lua:3: the text is larger than 256 KiB"},
             {"event('a\\nb', '')", "answer.lua:3: the name of an event has no line ends"},
@@ -115,7 +116,7 @@ TEST_P(scripted_streams, end_with_the_reason_when_the_script_fails) {
             {"sleep(86400001)", "answer.lua:3: sleep() takes milliseconds"},
             {"coroutine.yield('a', 1, 2)", "handle() may not yield"},
             {"coroutine.wrap(function() send('a') end)()",
-             "answer.lua:3: send(), event() and sleep() cannot be called within a coroutine"},
+             "answer.lua:3: functions that wait cannot be called within a coroutine"},
             {"table.sort({2, 1}, function() sleep(1) end)", "answer.lua:3: "},
             {"local t = {} while true do t[#t + 1] = ('x'):rep(1e5) .. #t end",
              "not enough memory"},
@@ -128,7 +129,7 @@ TEST_P(scripted_streams, end_with_the_reason_when_the_script_fails) {
                       "data: {\"content\":\"a\"}\n\ndata: {\"error\":\"script_failed\"}\n\n")
                 << statement;
             EXPECT_EQ(faults(s, "script_failed"), 1);
-            EXPECT_TRUE(s.events.has("a stream failed: ")) << statement;
+            EXPECT_TRUE(s.events.has("the script failed: ")) << statement;
             EXPECT_TRUE(s.events.has(text)) << statement;
             co_await s->stop(0s);
         }
@@ -246,10 +247,10 @@ TEST_P(scripted_streams, that_fail_all_the_time_fill_no_log) {
         co_await s.start();
         const time_point begun = loop::current().now();
         for (int i = 0; i < 50; ++i) co_await events_of(s, "{}");
-        const auto most = 1 + (loop::current().now() - begun) / script_log_interval;
+        const auto most = 1 + (loop::current().now() - begun) / script_failure_interval;
         EXPECT_EQ(faults(s, "script_failed"), 50);
         const auto logged = std::ranges::count_if(s.events.lines, [](const std::string& line) {
-            return line.find("a stream failed") != std::string::npos;
+            return line.find("the script failed") != std::string::npos;
         });
         EXPECT_LE(logged, most);
         co_await s->stop(0s);
@@ -259,13 +260,16 @@ TEST_P(scripted_streams, that_fail_all_the_time_fill_no_log) {
 TEST_P(scripted_streams, need_a_script_that_loads) {
     run([this]() -> task<void> {
         const std::vector<std::pair<std::string, std::string>> all = {
-            {"\nfunction handle( end", "--script: answer.lua:2: "},
-            {"\n\nerror('no')", "--script: answer.lua:3: no"},
-            {"x = 1", "--script: answer.lua: it defines no function handle(request)"},
+            {"\nfunction handle( end", "--lua: answer.lua:2: "},
+            {"\n\nerror('no')", "--lua: answer.lua:3: no"},
+            {"x = 1", "--lua: answer.lua: it defines no function handle(request)"},
             {"handle = 1", "it defines no function handle(request)"},
             {"function handle() end\nwhile true do end", "answer.lua:2: it computes for too long"},
             {"function handle() end\nsend('a')",
-             "answer.lua:2: send(), event() and sleep() can be called within handle() alone"},
+             "answer.lua:2: functions that wait can be called within on_start(), on_stop(), "
+             "on_tick(), on_reload() and handle() alone"},
+            {"function handle() end\nfunction on_start()\nsend('a') end",
+             "answer.lua:3: send() and event() can be called within handle() alone"},
             {"function handle() end\ncoroutine.yield()", "the file's own statements may not yield"},
             {"\27Lua", "answer.lua"},
         };
@@ -278,8 +282,63 @@ TEST_P(scripted_streams, need_a_script_that_loads) {
         const json broken = options("function handle(");
         const auto refused = co_await s->check_restart(s.parse(broken), false);
         EXPECT_FALSE(refused.has_value());
-        EXPECT_THAT(co_await events_of(s, "{}"), HasSubstr("old")) << "it is read at the start";
+        EXPECT_THAT(co_await events_of(s, "{}"), HasSubstr("old"));
+        EXPECT_THAT((co_await s->reload_script()).error().message, HasSubstr("answer.lua:1: "));
+        EXPECT_THAT(co_await events_of(s, "{}"), HasSubstr("old")) << "it goes on as before";
         co_await s->stop(0s);
+    });
+}
+
+TEST_P(scripted_streams, go_on_in_their_version_when_the_script_is_loaded_again) {
+    run([this]() -> task<void> {
+        subject s = make(R"(
+            is_over = false
+            function handle(r)
+                send("old begins")
+                while not is_over do sleep(1) end
+                send("old ends")
+            end)");
+        co_await s.start();
+        talker waiting = make_client(s, "{}");
+        while (!(co_await waiting.line()).starts_with("data: ")) {
+        }
+        static_cast<void>(options(R"(
+            count = 0
+            function on_reload(old) was_over = old.is_over end
+            function handle(r) count = count + 1 send("new " .. count .. tostring(was_over)) end)"));
+        must_do(co_await s->reload_script());
+        EXPECT_THAT(co_await events_of(s, "{}"), HasSubstr("new 1false"));
+        EXPECT_EQ(s->count().connections_now, 1U);
+        EXPECT_EQ(sample_of(*s, "script_reloads_total"), 1);
+        // A stop ends what waits in either version.
+        co_await s->stop(0s);
+        EXPECT_TRUE(s.events.has("1 streams were cut off"));
+    });
+}
+
+TEST_P(scripted_streams, have_the_functions_of_every_script) {
+    run([this]() -> task<void> {
+        subject s = make(R"(
+            tick_ms = 10
+            local started, ticks, fired = false, 0, false
+            function on_start() self.sleep(0.001) started = true end
+            function on_tick() ticks = ticks + 1 end
+            function on_stop() self.log("it stops") end
+            eddy.set_timeout(1, function() fired = true end)
+            function handle(r)
+                while ticks < 2 or not fired do self.sleep(0.001) end
+                send(self.json.encode({self.name, self.type, started, fired}))
+                local peer = eddy.tcp()
+                send(select(2, peer:connect("unix:/nowhere")))
+            end)");
+        co_await s.start();
+        const std::string events = co_await events_of(s, "{}");
+        EXPECT_THAT(events, HasSubstr("stream\\\",true,true]"));
+        EXPECT_THAT(events, HasSubstr("o such file"));
+        EXPECT_EQ(count_of(s, "script_errors_total", "script_failed"), 0);
+        co_await s->stop(0s);
+        EXPECT_TRUE(s.events.has("script: it stops"));
+        EXPECT_GE(sample_of(*s, "script_calls_total").value(), 4);
     });
 }
 

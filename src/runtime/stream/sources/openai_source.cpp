@@ -24,9 +24,9 @@ namespace {
 using nlohmann::json;
 
 /// Members of a handoff that are not the API's.
-constexpr std::string_view own_members[] = {"user_id",       "prompt",           "backend",
-                                            "last_event_id", "response_headers", "request_id",
-                                            "test_pattern",  "http_version",     "request_method"};
+constexpr std::string_view own_members[] = {
+    "user_id",    "prompt",       "backend",      "last_event_id",  "response_headers",
+    "request_id", "test_pattern", "http_version", "request_method", "api_key"};
 
 std::string completion_request(const stream_request& from, const std::string& model) {
     json body = from.message.empty() ? json::object() : json::parse(from.message, nullptr, false);
@@ -81,17 +81,23 @@ std::string openai_source::opening(const stream_request& from) const {
     return response_head(from.headers);
 }
 
-/// Sends the request, and frees the handoff's. It is no coroutine: what it makes is the task's that
-/// it returns, and goes with that.
-task<result<http::pool_response>> openai_source::ask(std::unique_ptr<stream_request>& from) {
-    http::pool_request asked = upstream("/chat/completions");
+http::pool_request openai_source::request_to(const backend& at, const relay& to,
+                                             stream_request& from, bool /*is_last*/) const {
+    http::pool_request asked = upstream(at, "/chat/completions", to);
     add_field(asked, "Accept", sse::content_type);
     add_field(asked, "Accept-Encoding", "identity");
-    if (http1::is_field_value(from->test_pattern) && !from->test_pattern.empty())
-        add_field(asked, "X-Test-Pattern", from->test_pattern);
-    asked.body = completion_request(*from, options().model);
-    from.reset();
-    return web().send(std::move(asked));
+    if (http1::is_field_value(from.test_pattern) && !from.test_pattern.empty())
+        add_field(asked, "X-Test-Pattern", from.test_pattern);
+    asked.body = completion_request(from, at.model.empty() ? options().model : at.model);
+    return asked;
+}
+
+/// As ask(); frees the handoff's request when no other backend needs it.
+task<result<http::pool_response>> openai_source::ask_and_free(
+    relay& to, std::unique_ptr<stream_request>& from) {
+    auto asking = ask(to, *from);
+    if (has_one_backend()) from.reset();
+    return asking;
 }
 
 /// The end of a stream by an event; none where the stream continues.
@@ -125,9 +131,10 @@ task<bool> openai_source::send_all(relay& to, std::vector<std::string> events) {
 task<std::string_view> openai_source::run(relay& to, std::unique_ptr<stream_request> from) {
     to.has_head = true;
     to.ends_by = stream_end::event;
-    auto answer = co_await ask(from);
+    auto answer = co_await ask_and_free(to, from);
+    from.reset();
     if (!answer) co_return note_no_response(to, answer.error());
-    note_response(*answer);
+    note_response(to, *answer);
     if (answer->status != 200) co_return co_await note_status(to, *answer);
     if (std::string why = fault_of(answer->headers); !why.empty())
         co_return co_await note_content(to, *answer, std::move(why), {});

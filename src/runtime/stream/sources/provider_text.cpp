@@ -81,7 +81,7 @@ std::string error_text_of(std::string_view content) {
     return parsed.is_discarded() ? std::string(content) : error_text(parsed);
 }
 
-secret_texts::secret_texts(std::string_view key, std::string_view url) {
+void secret_texts::include(std::string_view key, std::string_view url) {
     add(key);
     const std::size_t scheme = url.find("://");
     if (scheme == std::string_view::npos) return;

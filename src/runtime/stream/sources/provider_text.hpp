@@ -25,12 +25,14 @@ bool reports_error(std::string_view content);
 /// The text of an error for the content of a response, which may be no JSON.
 std::string error_text_of(std::string_view content);
 
-/// Texts that must not be in the journal. Immutable.
+/// Texts that must not be in the journal.
 class secret_texts {
 public:
     /// The key, and what of the URL may be secret: its user's name and password and the values in
     /// its query, as they are written in the URL and percent-decoded.
-    secret_texts(std::string_view key, std::string_view url);
+    secret_texts(std::string_view key, std::string_view url) { include(key, url); }
+    /// Adds the same of another backend.
+    void include(std::string_view key, std::string_view url);
 
     /// The text with "***" for each secret, and for the beginning of one at its end: of 4 bytes at
     /// least, or of any size in a text that was cut off.

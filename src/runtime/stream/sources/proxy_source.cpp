@@ -3,6 +3,8 @@
 #include "runtime/stream/sources/proxied_head.hpp"
 #include "runtime/stream/sources/relay_source.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,27 +12,40 @@
 namespace eddy::runtime::stream {
 namespace {
 
+using nlohmann::json;
 using framing_kind = http1::body_framing::kind;
 
 constexpr std::string_view switches =
     "the source answered 101 Switching Protocols, which was not asked for";
 
+/// The message without the key, which is sent as a field.
+std::string without_key(const std::string& message) {
+    json read = json::parse(message, nullptr, false);
+    read.erase("api_key");
+    return read.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
 }  // namespace
 
-/// Sends the request, which keeps its fields for the response alone. As openai_source::ask().
-task<result<http::pool_response>> proxy_source::ask(stream_request& from) {
-    http::pool_request asked = upstream("");
+http::pool_request proxy_source::request_to(const backend& at, const relay& to,
+                                            stream_request& from, bool is_last) const {
+    http::pool_request asked = upstream(at, "", to);
     // The codings that the client takes are not known here.
     add_field(asked, "Accept-Encoding", "identity");
     if (!from.last_event_id.empty() && http1::is_field_value(from.last_event_id))
         add_field(asked, "Last-Event-ID", from.last_event_id);
-    asked.body = from.message.empty() ? std::string("{}") : std::exchange(from.message, {});
-    return web().send(std::move(asked));
+    if (to.key)
+        asked.body = without_key(from.message);
+    else if (from.message.empty())
+        asked.body = std::string("{}");
+    else
+        asked.body = is_last ? std::exchange(from.message, {}) : from.message;
+    return asked;
 }
 
 task<std::string_view> proxy_source::run(relay& to, std::unique_ptr<stream_request> from) {
-    auto answer = co_await ask(*from);
-    if (answer) note_response(*answer);
+    auto answer = co_await ask(to, *from);
+    if (answer) note_response(to, *answer);
     if (!answer || answer->status < 200) {
         const std::string_view reason = answer ? note_failure(to, "backend_status", switches)
                                                : note_no_response(to, answer.error());

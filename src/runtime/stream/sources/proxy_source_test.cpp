@@ -75,6 +75,38 @@ TEST_P(proxied_streams, pass_a_response_through) {
     });
 }
 
+TEST_P(proxied_streams, come_from_the_next_backend_where_one_fails) {
+    run([this]() -> task<void> {
+        chat_api bad({"busy"}, "503 Service Unavailable");
+        chat_api good({"any bytes"});
+        const json others = {{"source_backend", {"b=" + good.url()}}, {"handoff_key", true}};
+        subject s = make(bad.url(), others);
+        co_await s.start();
+        parsed_answer got =
+            parse_answer(co_await answer_of(s, R"({"response_headers":{"x-a":"1"},"y":2})"));
+        EXPECT_EQ(got.status, 200);
+        EXPECT_EQ(got.content, "any bytes");
+        EXPECT_EQ(got.field("x-a"), "1");
+        for (const chat_api* each : {&bad, &good})
+            EXPECT_THAT(each->requests.at(0),
+                        EndsWith(R"({"response_headers":{"x-a":"1"},"y":2})"));
+        // A user's key goes to one backend, as a field, and its answer is the client's.
+        got = parse_answer(co_await answer_of(s, R"({"api_key":"k","y":2})"));
+        EXPECT_EQ(got.status, 503);
+        EXPECT_EQ(got.content, "busy");
+        EXPECT_THAT(bad.requests.at(1), HasSubstr("\r\nAuthorization: Bearer k\r\n"));
+        EXPECT_THAT(bad.requests.at(1), EndsWith("\r\n\r\n{\"y\":2}"));
+        co_await s->stop(0s);
+        subject reversed = make(good.url(), {{"source_backend", {"b=" + bad.url()}}});
+        co_await reversed.start();
+        got = parse_answer(co_await answer_of(reversed, R"({"backend":"b"})"));
+        EXPECT_EQ(got.status, 503) << "the last backend's answer is the client's";
+        co_await reversed->stop(0s);
+        co_await bad.close();
+        co_await good.close();
+    });
+}
+
 TEST_P(proxied_streams, that_break_off_are_no_whole_ones) {
     run([this]() -> task<void> {
         struct ending {

@@ -5,6 +5,7 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/timeout.hpp>
 
+#include "base/text/text.hpp"
 #include "runtime/stream/answer.hpp"
 #include "runtime/stream/sources/proxied_head.hpp"
 
@@ -23,23 +24,64 @@ http::client_pool_options pool_options(const config& chosen) {
     options.host_connections = max_streams;
     options.connections = max_streams;
     options.waiting = max_streams;
+    // A backend that cannot be reached keeps the next one waiting for no longer than a silent one.
+    options.connect.timeout = std::min(options.connect.timeout, chosen.source_timeout);
+    options.handshake_time = std::min(options.handshake_time, chosen.source_timeout);
     options.limits.response_time = chosen.source_timeout;
     options.limits.read_time = chosen.source_timeout;
     options.redirects = 0;
     options.decompress = false;
+    options.tls.ca = chosen.source_ca;
     return options;
+}
+
+/// The one at --source-url, and the others.
+std::vector<backend> backends_of(const config& chosen) {
+    backend first;
+    first.url = chosen.source_url;
+    first.socket = chosen.source_socket;
+    first.key = chosen.key;
+    first.key_field = chosen.key_field;
+    std::vector<backend> all = {std::move(first)};
+    all.insert(all.end(), chosen.backends.begin(), chosen.backends.end());
+    return all;
+}
+
+secret_texts secrets_of(const config& chosen) {
+    secret_texts made(chosen.key, chosen.source_url);
+    for (const backend& each : chosen.backends) made.include(each.key, each.url);
+    for (const response_header& each : chosen.source_fields) made.include(each.value, {});
+    return made;
+}
+
+/// At most an hour or so, which is enough for what is shown of it.
+std::uint32_t microseconds_since(time_point begun) noexcept {
+    const auto passed =
+        std::chrono::duration_cast<std::chrono::microseconds>(loop::current().now() - begun);
+    return static_cast<std::uint32_t>(std::min<std::int64_t>(passed.count(), UINT32_MAX));
+}
+
+constexpr int too_many_requests = 429;
+constexpr int first_server_error = 500;
+
+/// True for the outcome of a request that the next backend may answer.
+bool is_failure(const result<http::pool_response>& answer) noexcept {
+    return !answer || answer->status == too_many_requests || answer->status >= first_server_error;
 }
 
 }  // namespace
 
 relay_source::relay_source(sessions& in, observer& owner, const config& chosen,
-                           serving::journal& lines, duration interval)
+                           serving::journal& lines)
     : sessions_(in),
       owner_(owner),
       config_(chosen),
+      backends_(backends_of(chosen)),
       web_(pool_options(chosen)),
-      secrets_(chosen.key, chosen.source_url),
-      failures_(lines, interval) {}
+      secrets_(secrets_of(chosen)),
+      failures_(lines, failure_log_interval),
+      fallbacks_(lines, failure_log_interval,
+                 {.one = "the next backend is asked", .many = "requests went on from"}) {}
 
 relay_source::~relay_source() {
     EDDY_ASSERT(tasks_.children() == 0);
@@ -85,6 +127,8 @@ task<void> relay_source::serve(std::uint32_t client, std::unique_ptr<stream_requ
         quiet_.push_back(to);
         if (!armed()) loop::current().arm(*this, to.last_sent + config_.heartbeat);
     }
+    if (config_.takes_keys && !from->api_key.empty())
+        to.key = std::make_unique<const std::string>(std::move(from->api_key));
     std::string_view fault;
     try {
         fault = co_await run(to, std::move(from)).under(to.source);
@@ -92,6 +136,7 @@ task<void> relay_source::serve(std::uint32_t client, std::unique_ptr<stream_requ
         // It would end all streams.
         fault = "no_memory";
     }
+    if (to.asked != 0) --under_way_;
     end(to, fault);
 }
 
@@ -205,7 +250,7 @@ void relay_source::refuse(relay& to, const stream_request& from, std::string_vie
 
 std::string_view relay_source::note_failure(const relay& of, std::string_view reason,
                                             std::string_view why) {
-    if (!of.is_gone) failures_.write(reason, shown(secrets_.hide(why)));
+    if (!of.is_gone) failures_.write(reason, shown(without_secrets(of, why)));
     return reason;
 }
 
@@ -226,7 +271,7 @@ task<std::string_view> relay_source::note_status(const relay& of, http::pool_res
     const std::string kind = fmt::format("{} {}", reason, answer.status);
     if (of.is_gone) co_return reason;
     std::string text;
-    if (failures_.is_due(kind)) text = co_await read_failure(answer);
+    if (failures_.is_due(kind)) text = co_await read_failure(of, answer);
     if (of.is_gone) co_return reason;
     const std::string_view colon = text.empty() ? "" : ": ";
     failures_.write(kind, fmt::format("the source answered {} {}{}{}", answer.status,
@@ -237,25 +282,25 @@ task<std::string_view> relay_source::note_status(const relay& of, http::pool_res
 task<std::string_view> relay_source::note_content(const relay& of, http::pool_response& answer,
                                                   std::string why, std::string content) {
     bool is_error = false;
-    const std::string text = co_await read_failure(answer, std::move(content), &is_error);
+    const std::string text = co_await read_failure(of, answer, std::move(content), &is_error);
     if (!text.empty()) why.append(": ").append(text);
     co_return note_failure(of, is_error ? "backend_error" : "backend_malformed", why);
 }
 
 /// The text of a response's content that says what failed, without secrets.
-task<std::string> relay_source::read_failure(http::pool_response& of, std::string content,
-                                             bool* is_error) {
+task<std::string> relay_source::read_failure(const relay& of, http::pool_response& answer,
+                                             std::string content, bool* is_error) {
     const time_point until = loop::current().after(failure_text_time);
     content.resize(std::min(content.size(), max_failure_text));
     bool is_whole = false;
     while (content.size() < max_failure_text) {
-        const auto piece = co_await with_deadline(until, of.body().read());
+        const auto piece = co_await with_deadline(until, answer.body().read());
         is_whole = !piece && piece.error() == errc::end_of_stream;
         if (!piece) break;
         content += piece->substr(0, max_failure_text - content.size());
     }
     if (is_error != nullptr) *is_error = is_whole && reports_error(content);
-    co_return secrets_.hide(error_text_of(content), !is_whole);
+    co_return without_secrets(of, error_text_of(content), !is_whole);
 }
 
 /// Reason of a request that got no response.
@@ -277,19 +322,90 @@ void relay_source::add_field(http::pool_request& to, std::string_view name,
     EDDY_ASSERT(added);
 }
 
-http::pool_request relay_source::upstream(std::string_view path) const {
+http::pool_request relay_source::upstream(const backend& at, std::string_view path,
+                                          const relay& to) const {
     http::pool_request made;
     made.method = "POST";
-    made.url = config_.source_url + std::string(path);
+    made.may_repeat = true;
+    made.url = url_below(at.url, path);
     add_field(made, "Content-Type", "application/json");
-    if (!config_.key.empty()) add_field(made, "Authorization", "Bearer " + config_.key);
-    if (!config_.source_socket.empty()) {
-        transport::address at;
-        at.kind = transport::scheme::unix_socket;
-        at.path = config_.source_socket;
-        made.connect_to = at;
+    const std::string& key = to.key ? *to.key : at.key;
+    const std::string_view field =
+        at.key_field.empty() ? std::string_view("Authorization") : at.key_field;
+    for (const response_header& each : config_.source_fields)
+        if (!to.key || !equal_in_any_case(each.name, field)) add_field(made, each.name, each.value);
+    if (!key.empty() && !made.headers.contains(field))
+        add_field(made, field, at.key_field.empty() ? "Bearer " + key : key);
+    if (!at.socket.empty()) {
+        transport::address socket;
+        socket.kind = transport::scheme::unix_socket;
+        socket.path = at.socket;
+        made.connect_to = socket;
     }
     return made;
+}
+
+http::pool_request relay_source::request_to(const backend& /*at*/, const relay& /*to*/,
+                                            stream_request& /*from*/, bool /*is_last*/) const {
+    EDDY_ASSERT(false);
+}
+
+bool relay_source::has_backend(const stream_request& from) const {
+    return !backends_.order(from.backend).empty();
+}
+
+task<result<http::pool_response>> relay_source::ask(relay& to, stream_request& from) {
+    const backend* const only = backends_.only();
+    return only != nullptr ? send_to(*only, to, from, true) : ask_in_order(to, from);
+}
+
+/// As ask() of one backend.
+task<result<http::pool_response>> relay_source::send_to(const backend& at, relay& to,
+                                                        stream_request& from, bool is_last) {
+    if (to.asked == 0) ++under_way_;
+    to.asked = static_cast<std::uint8_t>(&at - backends_.all().data() + 1);
+    to.asked_us = microseconds_since(to.begun);
+    return web_.send(request_to(at, to, from, is_last));
+}
+
+void relay_source::note_response(const relay& to, const http::pool_response& of) noexcept {
+    const backend_answer by = {
+        .name = backends_.all()[to.asked - 1U].name,
+        .status = of.status,
+        .time = std::chrono::microseconds(microseconds_since(to.begun) - to.asked_us)};
+    // The number of a client that has gone may be another's.
+    owner_.on_response(to.is_gone ? no_client : to.client, by);
+}
+
+task<result<http::pool_response>> relay_source::ask_in_order(relay& to, stream_request& from) {
+    std::vector<const backend*> order = backends_.order(from.backend);
+    EDDY_ASSERT(!order.empty());  // has_backend()
+    // A user's key is for one of them.
+    if (to.key) order.resize(1);
+    for (std::size_t i = 0;; ++i) {
+        const bool is_last = i + 1 == order.size();
+        auto answer = co_await send_to(*order[i], to, from, is_last);
+        if (is_last || to.is_gone || !is_failure(answer)) co_return answer;
+        if (answer) note_response(to, *answer);
+        note_fallback(to, *order[i], answer);
+    }
+}
+
+void relay_source::note_fallback(const relay& of, const backend& failed,
+                                 const result<http::pool_response>& answer) {
+    owner_.on_fallback(failed.name);
+    const std::string why = answer ? fmt::format("it answered {} {}", answer->status,
+                                                 http1::reason_phrase(answer->status))
+                                   : "it gave no response: " + answer.error().message();
+    fallbacks_.write(failed.name,
+                     fmt::format("{} failed: {}", failed.name, without_secrets(of, why)));
+}
+
+/// A text without the source's secrets, and without the handoff's.
+std::string relay_source::without_secrets(const relay& of, std::string_view text,
+                                          bool is_cut_off) const {
+    std::string made = secrets_.hide(text, is_cut_off);
+    return of.key ? secret_texts(*of.key, {}).hide(made, is_cut_off) : made;
 }
 
 }  // namespace eddy::runtime::stream

@@ -13,9 +13,10 @@
 #include <eddy/io/scope.hpp>
 #include <eddy/io/timer.hpp>
 
-#include "runtime/stream/failure_log.hpp"
+#include "runtime/logs/failure_log.hpp"
 #include "runtime/stream/options.hpp"
 #include "runtime/stream/sessions.hpp"
+#include "runtime/stream/sources/backends.hpp"
 #include "runtime/stream/sources/completion_reader.hpp"
 #include "runtime/stream/sources/provider_text.hpp"
 #include "runtime/stream/sources/source.hpp"
@@ -35,16 +36,17 @@ namespace eddy::runtime::stream {
 /// One loop's thread. close() must have ended before it dies.
 class relay_source : public source, timer {
 public:
+    bool has_backend(const stream_request& from) const final;
     void begin(std::uint32_t client, stream_request from) final;
     void forget(std::uint32_t client) noexcept final;
     void on_idle(std::uint32_t client) noexcept final;
-    task<void> close() final;
+    task<void> close() override;
     std::uint64_t messages_sent() const noexcept final { return messages_sent_; }
+    std::uint64_t requests_under_way() const noexcept final { return under_way_; }
 
 protected:
-    /// All that it is given outlives it. The log of failures has `interval`.
-    relay_source(sessions& in, observer& owner, const config& chosen, serving::journal& lines,
-                 duration interval = failure_log_interval);
+    /// All that it is given outlives it.
+    relay_source(sessions& in, observer& owner, const config& chosen, serving::journal& lines);
     ~relay_source() override;
 
     /// Mark by which a client knows that its stream is whole, beside the connection's end.
@@ -59,13 +61,16 @@ protected:
         explicit relay(std::uint32_t number) noexcept : client(number) {}
 
         std::uint32_t client;
+        std::uint32_t asked_us = 0;  // of the last request, since it has begun
         time_point begun = loop::current().now();
         bool is_gone = false;
         bool has_head = false;  // of the response
         stream_end ends_by = stream_end::none;
+        std::uint8_t asked = 0;  // the last backend that was, counted from 1; 0: none
         cancel_source source;
         event has_caught_up;
         time_point last_sent = begun;
+        std::unique_ptr<const std::string> key;  // the handoff's own; null: the backend's
     };
     /// Produces one stream until it ends, the client has gone, or the task is cancelled. It should
     /// free the request once that is sent. Yields the reason of a failure, a text that always
@@ -87,10 +92,19 @@ protected:
     /// Marks the content as one that ends by the close, since no field says its length: where it
     /// breaks off, the client gets an error.
     void end_by_close(relay& to);
-    /// A request to --source-url with `path` behind it.
-    http::pool_request upstream(std::string_view path) const;
-    /// Counts a response.
-    void note_response(const http::pool_response& of) noexcept { owner_.on_response(of.status); }
+    /// The request of a handoff to a backend. After the `is_last` one the handoff's texts are not
+    /// needed for another. Called by ask() alone.
+    virtual http::pool_request request_to(const backend& at, const relay& to, stream_request& from,
+                                          bool is_last) const;
+    /// A request to a backend with `path` behind its URL's.
+    http::pool_request upstream(const backend& at, std::string_view path, const relay& to) const;
+    /// Requests the handoff's backends, one after the other until a response is none of a failure.
+    /// Yields the last response or error. `from` must live until then, unless has_one_backend(). It
+    /// is no coroutine: what it makes is the task's that it returns, and goes with that.
+    task<result<http::pool_response>> ask(relay& to, stream_request& from);
+    bool has_one_backend() const noexcept { return backends_.only() != nullptr; }
+    /// Counts a response to the last request.
+    void note_response(const relay& to, const http::pool_response& of) noexcept;
     // Reasons of failures, which they write to the log, unless the client has gone.
     /// `why` may be the source's text: secrets and control characters are taken out.
     std::string_view note_failure(const relay& of, std::string_view reason, std::string_view why);
@@ -110,7 +124,6 @@ protected:
     static void add_field(http::pool_request& to, std::string_view name, std::string_view value);
     http::client_pool& web() noexcept { return web_; }
     const config& options() const noexcept { return config_; }
-    failure_log& failures() noexcept { return failures_; }
 
 private:
     /// True when its clients get heartbeats.
@@ -122,8 +135,15 @@ private:
     static constexpr std::size_t max_failure_text = 8 * 1024;
     static constexpr std::chrono::seconds failure_text_time{2};
 
-    task<std::string> read_failure(http::pool_response& of, std::string content = {},
-                                   bool* is_error = nullptr);
+    task<result<http::pool_response>> send_to(const backend& at, relay& to, stream_request& from,
+                                              bool is_last);
+    task<result<http::pool_response>> ask_in_order(relay& to, stream_request& from);
+    void note_fallback(const relay& of, const backend& failed,
+                       const result<http::pool_response>& answer);
+    std::string without_secrets(const relay& of, std::string_view text,
+                                bool is_cut_off = false) const;
+    task<std::string> read_failure(const relay& of, http::pool_response& answer,
+                                   std::string content = {}, bool* is_error = nullptr);
     static std::string_view reason_of(std::error_code error) noexcept;
     bool pass_on(relay& to, std::string bytes);
     void note_sent(relay& to) noexcept;
@@ -136,12 +156,15 @@ private:
     sessions& sessions_;
     observer& owner_;
     const config config_;
+    const backend_list backends_;
     http::client_pool web_;
     std::vector<relay*> relays_;                 // by the client's number
     intrusive_list<relay, relay_source> quiet_;  // by last_sent, if there are heartbeats
     std::uint64_t messages_sent_ = 0;
+    std::uint64_t under_way_ = 0;
     const secret_texts secrets_;
     failure_log failures_;
+    failure_log fallbacks_;
     scope tasks_;
 };
 
@@ -154,7 +177,10 @@ public:
 
 private:
     bool sends_heartbeats() const noexcept override { return true; }
-    task<result<http::pool_response>> ask(std::unique_ptr<stream_request>& from);
+    http::pool_request request_to(const backend& at, const relay& to, stream_request& from,
+                                  bool is_last) const override;
+    task<result<http::pool_response>> ask_and_free(relay& to,
+                                                   std::unique_ptr<stream_request>& from);
     std::optional<std::string_view> end_of(relay& to, completion_reader& reader,
                                            completion_reader::step what);
     std::string_view end_of_content(relay& to, const completion_reader& reader);
@@ -170,7 +196,8 @@ public:
     std::string opening(const stream_request&) const override { return {}; }
 
 private:
-    task<result<http::pool_response>> ask(stream_request& from);
+    http::pool_request request_to(const backend& at, const relay& to, stream_request& from,
+                                  bool is_last) const override;
     task<std::string_view> run(relay& to, std::unique_ptr<stream_request> from) override;
 };
 

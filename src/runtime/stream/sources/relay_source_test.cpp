@@ -24,6 +24,7 @@ namespace {
 using namespace stream::testing;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class relayed_streams : public on_io_backend {
@@ -304,6 +305,20 @@ TEST_P(relayed_streams, end_when_their_client_takes_nothing) {
     });
 }
 
+// Else it would show late, or not within --source-timeout, that a slow client takes some.
+TEST_P(relayed_streams, are_not_far_ahead_of_a_client_that_takes_nothing) {
+    run([this]() -> task<void> {
+        chat_api site({std::string(20'000'000, 'x')});
+        subject s = make(site.url(), {{"source", "proxy"}, {"source_timeout", "300ms"}});
+        co_await s.start();
+        const kept_client made = co_await make_kept_client(s, "{}");
+        co_await until([&] { return faults(s, "client_too_slow") == 1; });
+        EXPECT_LT(s->count().bytes_out, 1'000'000U);
+        co_await s->stop(0s);
+        co_await site.close();
+    });
+}
+
 TEST_P(relayed_streams, have_signs_of_life_whatever_the_source_does) {
     run([this]() -> task<void> {
         // One that reads the request, and says nothing.
@@ -385,6 +400,194 @@ TEST_P(relayed_streams, reach_a_source_at_a_Unix_socket) {
         co_await server.say("HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\ndata: [DONE]\n\n");
         EXPECT_THAT(co_await client.rest(), EndsWith("data: [DONE]\n\n"));
         co_await s->stop(0s);
+    });
+}
+
+TEST_P(relayed_streams, go_to_the_next_backend_before_the_first_byte) {
+    run([this]() -> task<void> {
+        chat_api good({chunk("from b"), "data: [DONE]\n\n"});
+        for (const char* const status :
+             {"429 Too Many Requests", "500 Internal Server Error", "503 Service Unavailable"}) {
+            chat_api bad({R"({"error":{"message":"no more"}})"}, status);
+            subject s = make(bad.url(), {{"source_backend", {"b=" + good.url()}}});
+            co_await s.start();
+            EXPECT_THAT(co_await answer_of(s, R"({"prompt":"hi"})"),
+                        EndsWith("\r\n\r\ndata: {\"content\":\"from b\"}\n\ndata: [DONE]\n\n"));
+            EXPECT_EQ(bad.requests.size(), 1U);
+            EXPECT_THAT(good.requests.back(), HasSubstr("\"content\":\"hi\""));
+            EXPECT_EQ(count_of(s, "backend_fallbacks_total", "default"), 1);
+            EXPECT_EQ(count_of(s, "backend_responses_total", std::string(status, 3)), 1);
+            EXPECT_EQ(count_of(s, "backend_responses_total", "200"), 1);
+            EXPECT_EQ(sample_of(*s, "streams_total"), 1);
+            EXPECT_TRUE(s.events.has("default failed: it answered " + std::string(status)));
+            co_await s->stop(0s);
+            co_await bad.close();
+        }
+        subject s = make("http://127.0.0.1:1/v1", {{"source_backend", {"b=" + good.url()}}});
+        co_await s.start();
+        EXPECT_THAT(co_await answer_of(s, "{}"), HasSubstr("from b"));
+        EXPECT_EQ(count_of(s, "backend_fallbacks_total", "default"), 1);
+        co_await s->stop(0s);
+        co_await good.close();
+    });
+}
+
+TEST_P(relayed_streams, stay_at_a_backend_that_has_begun_or_refused_the_request) {
+    run([this]() -> task<void> {
+        struct final_answer {
+            std::string head;
+            std::string reason;
+        };
+        chat_api other({chunk("from b"), "data: [DONE]\n\n"});
+        for (const final_answer& each : std::vector<final_answer>{
+                 {"200 OK", "backend_broke_off"}, {"400 Bad Request", "backend_status"}}) {
+            chat_api model({chunk("a")}, each.head);
+            subject s = make(model.url(), {{"source_backend", {"b=" + other.url()}}});
+            co_await s.start();
+            EXPECT_THAT(co_await answer_of(s, "{}"), HasSubstr(each.reason));
+            EXPECT_EQ(count_of(s, "backend_fallbacks_total", "default"), 0);
+            co_await s->stop(0s);
+            co_await model.close();
+        }
+        EXPECT_EQ(other.requests.size(), 0U);
+        // The last failure is the stream's.
+        chat_api last({}, "502 Bad Gateway");
+        subject s = make("http://127.0.0.1:1/v1", {{"source_backend", {"b=" + last.url()}}});
+        co_await s.start();
+        EXPECT_THAT(co_await answer_of(s, "{}"), HasSubstr("backend_status"));
+        EXPECT_EQ(faults(s, "backend_status"), 1);
+        co_await s->stop(0s);
+        co_await last.close();
+        co_await other.close();
+    });
+}
+
+TEST_P(relayed_streams, go_to_the_backend_that_the_handoff_names) {
+    run([this]() -> task<void> {
+        std::ofstream(folder_.file("first")) << "sk-1\n";
+        std::ofstream(folder_.file("second")) << "sk-2\n";
+        chat_api a({chunk("from a"), "data: [DONE]\n\n"});
+        chat_api b({chunk("from b"), "data: [DONE]\n\n"});
+        subject s = make(a.url(), {{"key_file", folder_.file("first")},
+                                   {"source_backend",
+                                    {"b=" + b.url() + "?version=3 key-field=api-key model=large " +
+                                     "key-file=" + folder_.file("second")}}});
+        co_await s.start();
+        EXPECT_THAT(co_await answer_of(s, R"({"backend":"b"})"), HasSubstr("from b"));
+        EXPECT_THAT(co_await answer_of(s, R"({"backend":"default"})"), HasSubstr("from a"));
+        EXPECT_THAT(co_await answer_of(s, R"({"backend":"b,default"})"), HasSubstr("from b"));
+        EXPECT_THAT(co_await answer_of(s, "{}"), HasSubstr("from a"));
+        EXPECT_EQ(b.requests.size(), 2U);
+        EXPECT_THAT(b.requests.at(0),
+                    StartsWith("POST /v1/chat/completions?version=3 HTTP/1.1\r\n"));
+        EXPECT_THAT(b.requests.at(0), HasSubstr("\r\napi-key: sk-2\r\n"));
+        EXPECT_THAT(b.requests.at(0), Not(HasSubstr("Authorization")));
+        EXPECT_THAT(b.requests.at(0), HasSubstr("\"model\":\"large\""));
+        EXPECT_THAT(b.requests.at(0), Not(HasSubstr("backend")));
+        EXPECT_THAT(a.requests.at(0), HasSubstr("\r\nAuthorization: Bearer sk-1\r\n"));
+        const std::string unknown = co_await answer_of(s, R"({"backend":"c"})");
+        EXPECT_THAT(unknown, StartsWith("HTTP/1.1 400 "));
+        EXPECT_THAT(unknown, HasSubstr("no such backend"));
+        EXPECT_EQ(count_of(s, "handoff_errors_total", "unknown_backend"), 1);
+        co_await s->stop(0s);
+        co_await a.close();
+        co_await b.close();
+    });
+}
+
+TEST_P(relayed_streams, send_a_users_key_to_the_first_backend_alone) {
+    run([this]() -> task<void> {
+        std::ofstream(folder_.file("key")) << "sk-own\n";
+        chat_api a({R"({"error":{"message":"wrong key sk-users"}})"}, "429 Too Many Requests");
+        chat_api b({chunk("from b"), "data: [DONE]\n\n"});
+        const std::string asked = R"({"prompt":"hi","api_key":"sk-users"})";
+        json options = {{"key_file", folder_.file("key")},
+                        {"handoff_key", true},
+                        {"source_backend", {"b=" + b.url()}}};
+        {
+            subject s = make(a.url(), options);
+            co_await s.start();
+            EXPECT_THAT(co_await answer_of(s, asked), HasSubstr("backend_status"));
+            EXPECT_EQ(b.requests.size(), 0U) << "a user's key is for one backend";
+            EXPECT_THAT(a.requests.at(0), HasSubstr("\r\nAuthorization: Bearer sk-users\r\n"));
+            EXPECT_THAT(a.requests.at(0), Not(HasSubstr("api_key")));
+            EXPECT_TRUE(s.events.has("wrong key ***"));
+            EXPECT_THAT(co_await answer_of(s, "{}"), HasSubstr("from b"));
+            EXPECT_THAT(a.requests.at(1), HasSubstr("\r\nAuthorization: Bearer sk-own\r\n"));
+            EXPECT_THAT(co_await answer_of(s, R"({"api_key":"a\nb"})"),
+                        StartsWith("HTTP/1.1 400 "));
+            EXPECT_THAT(co_await answer_of(s, R"({"api_key":7})"), StartsWith("HTTP/1.1 400 "));
+            co_await s->stop(0s);
+        }
+        options.erase("handoff_key");
+        subject s = make(a.url(), options);
+        co_await s.start();
+        EXPECT_THAT(co_await answer_of(s, asked), HasSubstr("from b"));
+        for (const chat_api* each : {&a, &b})
+            EXPECT_THAT(each->requests.back(), Not(HasSubstr("sk-users")));
+        co_await s->stop(0s);
+        co_await a.close();
+        co_await b.close();
+    });
+}
+
+/// A server that keeps each connection after its first answer, and ends it at the next request.
+task<void> end_kept_connections(listener& at, int& requests) {
+    const std::string content = chunk("Good") + "data: [DONE]\n\n";
+    const std::string answer =
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+        "Content-Length: " +
+        std::to_string(content.size()) + "\r\n\r\n" + content;
+    while (auto peer = co_await at.accept()) {
+        for (const bool is_first : {true, false}) {
+            std::string got;
+            while (!got.ends_with('}')) {
+                auto piece = co_await peer->read();
+                if (!piece) break;
+                got += piece->text();
+            }
+            if (got.empty()) break;
+            ++requests;
+            if (is_first) static_cast<void>(co_await peer->write_all(answer));
+        }
+    }
+}
+
+TEST_P(relayed_streams, are_requested_again_where_a_kept_connection_has_ended) {
+    run([this]() -> task<void> {
+        listener model = must(loop::current().listen(must(endpoint::ip("127.0.0.1", 0))));
+        int requests = 0;
+        scope serving;
+        serving.spawn(end_kept_connections(model, requests));
+        subject s = make("http://" + model.local().to_string());
+        co_await s.start();
+        for (int i = 0; i < 2; ++i) {
+            EXPECT_THAT(co_await answer_of(s, "{}"), HasSubstr("Good"));
+            co_await until([&] { return sample_of(*s, "streams_total") == i + 1; });
+        }
+        EXPECT_EQ(requests, 3) << "the second one met the kept connection first";
+        co_await s->stop(0s);
+        serving.cancel();
+        co_await serving.join();
+    });
+}
+
+TEST_P(relayed_streams, send_fields_of_the_operator) {
+    run([this]() -> task<void> {
+        std::ofstream(folder_.file("key")) << "sk-1\n";
+        chat_api model({R"({"error":"org-1 has no rights"})"}, "403 Forbidden");
+        subject s =
+            make(model.url(),
+                 {{"key_file", folder_.file("key")},
+                  {"source_header", {"OpenAI-Organization: org-1", "authorization: Basic abcd"}}});
+        co_await s.start();
+        EXPECT_THAT(co_await answer_of(s, "{}"), HasSubstr("backend_status"));
+        EXPECT_THAT(model.requests.at(0), HasSubstr("\r\nOpenAI-Organization: org-1\r\n"));
+        EXPECT_THAT(model.requests.at(0), HasSubstr("\r\nauthorization: Basic abcd\r\n"));
+        EXPECT_THAT(model.requests.at(0), Not(HasSubstr("sk-1")));
+        EXPECT_TRUE(s.events.has("403 Forbidden: *** has no rights"));
+        co_await s->stop(0s);
+        co_await model.close();
     });
 }
 

@@ -4,6 +4,9 @@
 #include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
 
+#include "base/problem.hpp"
+#include "runtime/scripting/script_metrics.hpp"
+#include "runtime/scripting/script_options.hpp"
 #include "runtime/stream/stream_request.hpp"
 
 #include <cstdint>
@@ -11,6 +14,13 @@
 #include <string_view>
 
 namespace eddy::runtime::stream {
+
+/// A backend's answer to the request of a stream.
+struct backend_answer {
+    std::string_view name;  ///< the backend's
+    int status = 0;
+    duration time{};  ///< from the request to the head of the response
+};
 
 /// One loop's thread. Its runtime owns the sessions, which outlive it. Streams have their sessions'
 /// numbers.
@@ -25,7 +35,9 @@ public:
         /// client has got the reason, as far as it could be sent.
         virtual void on_fault(std::uint32_t stream, std::string_view reason) noexcept = 0;
         /// A response of the API or site that the source asks has begun.
-        virtual void on_response(int /*status*/) noexcept {}
+        virtual void on_response(std::uint32_t /*stream*/, const backend_answer& /*by*/) noexcept {}
+        /// A request goes to the next backend, since the one of this name has failed.
+        virtual void on_fallback(std::string_view /*backend*/) noexcept {}
 
     protected:
         ~observer() = default;
@@ -36,6 +48,14 @@ public:
 
     virtual ~source() = default;
 
+    /// Before the first stream; close() must follow where it fails.
+    virtual task<outcome<>> start() { co_return outcome<>(); }
+    /// Replaces its script by another version, for later streams; on failure the present one stays.
+    virtual task<outcome<>> replace_script(script_file /*by*/) { co_return outcome<>(); }
+    /// Counts of its script; null without one.
+    virtual const script_tallies* script_counts() const noexcept { return nullptr; }
+    /// False for a request that names a backend which it does not have.
+    virtual bool has_backend(const stream_request& /*from*/) const { return true; }
     /// Head of the response to `from`, sent at once. Empty where it depends on what is to come.
     virtual std::string opening(const stream_request& from) const = 0;
     /// The first event, sent with it; empty where none is known yet.
@@ -50,6 +70,8 @@ public:
     /// Ends everything that is under way, without notifications.
     virtual task<void> close() { co_return; }
 
+    /// Requests to backends whose response has not ended.
+    virtual std::uint64_t requests_under_way() const noexcept { return 0; }
     /// Messages passed on so far.
     virtual std::uint64_t messages_sent() const noexcept = 0;
 };

@@ -6,7 +6,6 @@
 #include <eddy/wire/sse.hpp>
 
 #include "runtime/stream/answer.hpp"
-#include "script/time_library.hpp"
 
 #include <array>
 #include <string_view>
@@ -21,13 +20,19 @@ using script::invocation;
 
 constexpr const char* too_large_text = "the text is larger than 256 KiB";
 
-stream_call& caller_of(const invocation& of) noexcept {
-    return static_cast<stream_call&>(*of.caller());
+/// Null in other callbacks and in timers, which have no stream.
+stream_call* caller_of(const invocation& of) noexcept {
+    return dynamic_cast<stream_call*>(of.caller());
+}
+
+answer send_to_client(const invocation& of, std::string event) {
+    if (stream_call* const caller = caller_of(of)) return caller->send(std::move(event));
+    return answer::misused("send() and event() can be called within handle() alone");
 }
 
 answer send(invocation& of) {
     if (of.text(1).size() > max_event) return answer::misused(too_large_text);
-    return caller_of(of).send(content_event(of.text(1)));
+    return send_to_client(of, content_event(of.text(1)));
 }
 
 answer event(invocation& of) {
@@ -40,7 +45,7 @@ answer event(invocation& of) {
     byte_buffer bytes;
     const result<> written = sse::write_event(bytes, made);
     EDDY_ASSERT(written);
-    return caller_of(of).send(std::string(bytes.text()));
+    return send_to_client(of, std::string(bytes.text()));
 }
 
 constexpr std::array<script::library_function, 2> rows = {{
@@ -80,13 +85,5 @@ int stream_call::push_arguments(lua::stack in) {
 }
 
 script::library stream_library() { return {.functions = rows}; }
-
-script::host_options stream_host_options() {
-    script::host_options made;
-    made.callbacks = {{.name = "handle", .arguments = "request", .is_required = true}};
-    made.libraries = {stream_library(), script::time_library()};
-    made.call_name = "stream";
-    return made;
-}
 
 }  // namespace eddy::runtime::stream

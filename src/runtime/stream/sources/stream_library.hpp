@@ -18,8 +18,9 @@ inline constexpr std::size_t max_event = std::size_t{256} << 10;
 /// Call of handle() for a request, which it frees once handle() has its table.
 class stream_call : public script::call {
 public:
-    stream_call(script::coroutine_host& in, std::unique_ptr<stream_request> from) noexcept
-        : call(in), from_(std::move(from)) {}
+    stream_call(script::coroutine_host& in, std::size_t callback,
+                std::unique_ptr<stream_request> from) noexcept
+        : call(in, callback), from_(std::move(from)) {}
 
     /// Passes an event on to the client; no results. It fails once the client has gone.
     virtual script::answer send(std::string event) = 0;
@@ -32,8 +33,5 @@ private:
 
 /// Global functions, for hosts whose calls are stream_calls.
 script::library stream_library();
-
-/// Options of a host for scripts of the lua source.
-script::host_options stream_host_options();
 
 }  // namespace eddy::runtime::stream

@@ -1,0 +1,246 @@
+// Reading and resolving of backends.
+#include "runtime/proxy/backend_source.hpp"
+
+#include <eddy/base/assert.hpp>
+
+#include "base/text/text.hpp"
+#include "net/host_names.hpp"
+#include "runtime/target.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <utility>
+
+namespace eddy::runtime::proxy {
+namespace {
+
+using eddy::proxy::max_backends;
+using eddy::proxy::max_weight;
+using eddy::proxy::wanted_backend;
+using transport::scheme;
+
+/// Names have no ':' and no '/', which every address has.
+bool is_name(std::string_view text) noexcept {
+    return text.find_first_of(":/") == std::string_view::npos;
+}
+
+/// Address for datagrams.
+outcome<transport::address> read_datagram_target(std::string_view text, std::string_view flag) {
+    std::string uri(text);
+    if (!text.contains("://")) {
+        if (text.starts_with(':')) uri.insert(0, this_machine);
+        uri.insert(0, "udp://");
+    }
+    auto read = transport::parse(uri);
+    if (!read || read->kind != scheme::udp || read->host.empty() || read->port == 0)
+        return refuse(400, fmt::format("{} cannot be \"{}\": a proxy that listens on udp:// passes "
+                                       "datagrams on; write HOST:PORT or udp://HOST:PORT",
+                                       flag, text));
+    return std::move(*read);
+}
+
+/// Beginning of the name of a service.
+constexpr std::string_view service_prefix = "srv://";
+
+outcome<backend_source> read_service(std::string_view text, std::string_view flag) {
+    backend_source made;
+    made.name = text;
+    made.service = text.substr(service_prefix.size());
+    if (!is_host_name(made.service))
+        return refuse(400,
+                      fmt::format("{} cannot be \"{}\": write the name of SRV records, such as "
+                                  "srv://_http._tcp.example.org; weights and ports are those "
+                                  "of the records",
+                                  flag, text));
+    return made;
+}
+
+outcome<backend_source> read_source(std::string_view text, std::string_view flag, scheme carrier) {
+    if (is_word(text.substr(0, service_prefix.size()), service_prefix))
+        return read_service(text, flag);
+    backend_source made;
+    if (const std::size_t star = text.rfind('*');
+        star != std::string_view::npos && star > 0 && star + 1 < text.size() &&
+        text.find_first_not_of("0123456789", star + 1) == std::string_view::npos) {
+        const std::string_view digits = text.substr(star + 1);
+        const auto read =
+            std::from_chars(digits.data(), digits.data() + digits.size(), made.weight);
+        if (read.ec != std::errc() || made.weight < 1 || made.weight > max_weight)
+            return refuse(400, fmt::format("{} {}: a weight is 1 to {}", flag, text, max_weight));
+        text = text.substr(0, star);
+    }
+    made.name = text;
+    if (!text.empty() && text != "*" && endpoint::ip(std::string(text), 0))
+        return refuse(400, fmt::format("{} {}: which port? Write {}:PORT", flag, text,
+                                       text.find(':') == std::string_view::npos
+                                           ? std::string(text)
+                                           : "[" + std::string(text) + "]"));
+    if (text.starts_with("http://") || text.starts_with("https://"))
+        return refuse(400, fmt::format("{} {}: write {}HOST:PORT, and --protocol http", flag, text,
+                                       text.starts_with("https") ? "tls://" : ""));
+    if (!text.empty() && is_name(text)) return made;
+    auto where =
+        carrier == scheme::udp ? read_datagram_target(text, flag) : read_target(text, flag);
+    if (!where) return std::unexpected(std::move(where.error()));
+    made.name = where->to_string();
+    made.where = std::move(*where);
+    return made;
+}
+
+bool is_carried(const transport::address& of, scheme carrier) noexcept {
+    if (carrier == scheme::udp) return of.kind == scheme::udp;
+    return of.kind != scheme::udp && of.kind != scheme::handoff;
+}
+
+/// Order in which the addresses of one runtime are preferred.
+int rank(const transport::address& of, scheme carrier) noexcept {
+    if (of.kind == carrier) return -1;
+    switch (of.kind) {
+        case scheme::tcp: return 0;
+        case scheme::unix_socket: return 1;
+        case scheme::shm: return 2;
+        case scheme::tls: return 3;
+        case scheme::udp:
+        case scheme::handoff: break;
+    }
+    return 4;
+}
+
+}  // namespace
+
+outcome<std::vector<backend_source>> read_sources(std::string_view text, std::string_view flag,
+                                                  scheme carrier) {
+    std::vector<backend_source> all;
+    if (text.empty()) return all;
+    for (bool is_last = false; !is_last;) {
+        const std::size_t end = std::min(text.find(','), text.size());
+        auto one = read_source(text.substr(0, end), flag, carrier);
+        if (!one) return std::unexpected(std::move(one.error()));
+        if (std::ranges::find(all, one->name, &backend_source::name) != all.end())
+            return refuse(400, fmt::format("{} names {} twice", flag, one->name));
+        all.push_back(std::move(*one));
+        if (all.size() > max_backends)
+            return refuse(400, fmt::format("{} takes at most {} addresses", flag, max_backends));
+        is_last = end == text.size();
+        text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    return all;
+}
+
+std::string_view backend_source::host() const noexcept {
+    if (!where || where->host.empty() || is_localhost(where->host)) return {};
+    return endpoint::ip(where->host, where->port) ? std::string_view() : where->host;
+}
+
+namespace {
+
+/// Backends that are gathered from sources.
+class gathering {
+public:
+    gathering(const eddy::proxy::followed_names* names, const std::vector<std::string>& drained,
+              scheme carrier)
+        : names_(names), drained_(drained), carrier_(carrier) {}
+
+    void add(wanted_backend one) {
+        const auto known = std::ranges::find_if(all_, [&](const wanted_backend& each) {
+            return (each.where == one.where && each.at == one.at) || each.name == one.name;
+        });
+        if (std::ranges::find(drained_, one.name) != drained_.end()) one.is_drained = true;
+        if (known != all_.end()) {
+            // One of several sources that have it may be drained.
+            known->is_drained = known->is_drained || one.is_drained;
+            return;
+        }
+        if (all_.size() == max_backends) return;
+        EDDY_ASSERT(one.weight >= 1 && one.weight <= max_weight);
+        all_.push_back(std::move(one));
+    }
+
+    /// The addresses of a host, each as `like` but for its name and address.
+    void add_host(const wanted_backend& like) {
+        EDDY_ASSERT(!like.where.host.empty() && like.where.port != 0);
+        if (names_ == nullptr) return;
+        for (endpoint each : names_->addresses_of(like.where.host)) {
+            each.set_port(like.where.port);
+            wanted_backend one = like;
+            one.name = fmt::format("{}://{}:{}/{}", transport::to_string(like.where.kind),
+                                   like.where.host, like.where.port, each.host());
+            one.at = each;
+            add(std::move(one));
+        }
+    }
+
+    void add_service(const backend_source& of) {
+        EDDY_ASSERT(!of.where && !of.service.empty());
+        if (names_ == nullptr) return;
+        for (const eddy::proxy::service_server& each : names_->servers_of(of.service)) {
+            wanted_backend like;
+            like.where.kind = carrier_ == scheme::tls ? scheme::tcp : carrier_;
+            like.where.host = each.host;
+            like.where.port = each.port;
+            like.weight = each.weight;
+            like.is_backup = of.is_backup || each.is_backup;
+            like.is_drained = is_drained(of);
+            add_host(like);
+        }
+    }
+
+    bool is_drained(const backend_source& of) const {
+        return std::ranges::find(drained_, of.name) != drained_.end();
+    }
+    std::vector<wanted_backend>& all() noexcept { return all_; }
+
+private:
+    const eddy::proxy::followed_names* const names_;
+    const std::vector<std::string>& drained_;
+    const scheme carrier_;
+    std::vector<wanted_backend> all_;
+};
+
+}  // namespace
+
+std::vector<wanted_backend> resolve(const std::vector<backend_source>& sources, const host& daemon,
+                                    std::string_view self, const eddy::proxy::followed_names* names,
+                                    const std::vector<std::string>& drained, scheme carrier) {
+    gathering found(names, drained, carrier);
+    for (const backend_source& each : sources) {
+        if (!each.service.empty()) {
+            found.add_service(each);
+            continue;
+        }
+        if (each.where) {
+            wanted_backend one{*each.where, each.name, each.weight, each.is_backup};
+            one.is_drained = found.is_drained(each);
+            if (each.host().empty())
+                found.add(std::move(one));
+            else
+                found.add_host(one);
+            continue;
+        }
+        const auto served = daemon.resolve(each.name);
+        if (!served) continue;  // until there is one
+        std::map<std::string, transport::address> best;
+        for (const served_address& its : *served) {
+            if (!is_carried(its.where, carrier) || its.runtime == self) continue;
+            const auto [at, is_new] = best.try_emplace(its.runtime, its.where);
+            if (!is_new && rank(its.where, carrier) < rank(at->second, carrier))
+                at->second = its.where;
+        }
+        for (auto& [name, where] : best) {
+            if (carrier == scheme::tls && where.kind == scheme::tls) {
+                where.kind = scheme::tcp;
+                where.tls = {};
+            }
+            // This daemon has the port, so no other program answers there; its certificate is for
+            // another name.
+            if (where.kind == scheme::tls) where.tls.verify = "none";
+            found.add({where, name, each.weight, each.is_backup, found.is_drained(each)});
+        }
+    }
+    return std::move(found.all());
+}
+
+}  // namespace eddy::runtime::proxy

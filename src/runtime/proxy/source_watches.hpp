@@ -1,0 +1,70 @@
+// Source watches: the runtimes, and the names in DNS, that are backends, followed while a proxy
+// runs.
+#pragma once
+
+#include <eddy/io/scope.hpp>
+#include <eddy/io/task.hpp>
+
+#include "proxy/followed_names.hpp"
+#include "runtime/host/host.hpp"
+#include "runtime/proxy/backend_source.hpp"
+#include "serving/journal.hpp"
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace eddy::runtime::proxy {
+
+/// Watches of one proxy: of runtimes at most max_watches of its host, of names in DNS at most
+/// followed_names::max_names. end() before the destructor. One loop's thread.
+class source_watches final : private eddy::proxy::name_observer {
+public:
+    /// Calls `on_change` for each change, also within follow(), but not while is_waiting(). Host
+    /// and journal must outlive it.
+    source_watches(host& daemon, serving::journal& events, std::function<void()> on_change);
+    source_watches(const source_watches&) = delete;
+    source_watches& operator=(const source_watches&) = delete;
+    ~source_watches();
+
+    /// Watches the names among these sources, each of them once, and no other names in DNS. One
+    /// that cannot be watched is noted in the journal. `servers` are the name servers, as
+    /// resolver_options::servers.
+    void follow(const std::vector<backend_source>& sources, const std::string& servers);
+
+    const eddy::proxy::followed_names& names() const noexcept { return dns_; }
+    /// True while names in DNS that are new have no first answer: see followed_names. The backends
+    /// stay as they are until then; `on_change` is called at the end.
+    bool is_waiting() const noexcept { return dns_.is_waiting(); }
+    /// Awaits that.
+    task<void> wait() { return dns_.wait(); }
+    /// Ends all watches.
+    task<void> end();
+
+private:
+    task<void> wait(address_watch addresses);
+    void notify();
+    void follow_runtimes(const std::vector<backend_source>& sources);
+
+    void note_changed_names() override;
+    void note_failed_name(std::string_view name, std::error_code why,
+                          bool has_addresses) noexcept override;
+    void note_gone_name(std::string_view name) noexcept override;
+    void note_found_name(std::string_view name) noexcept override;
+    void note_long_answer(std::string_view name, std::size_t count) noexcept override;
+
+    host& daemon_;
+    serving::journal& events_;
+    const std::function<void()> on_change_;
+    std::vector<std::string> runtimes_;
+    std::string servers_;
+    eddy::proxy::followed_names dns_;
+    bool has_noted_limit_ = false;
+    scope tasks_;
+};
+
+}  // namespace eddy::runtime::proxy
