@@ -20,8 +20,13 @@ struct daemon_options {
     std::string name;    ///< shown by the API and in metrics
     std::string socket;  ///< path of the control socket
     std::string state;   ///< folder of state
+    /// Members of this group, by name or number, may use the control socket; empty for none.
+    std::string socket_group = {};
     io_backend_kind io_backend = io_backend_kind::automatic;
-    std::size_t loops = 0;  ///< loops for runtimes; 0 means one a processor, at most 4
+    std::size_t loops = 0;         ///< loops for runtimes; 0 means one a processor, at most 4
+    bool sqpoll = false;           ///< see loop_options::sqpoll; of the runtimes' loops
+    std::size_t ring_entries = 0;  ///< of each ring of io_uring; 0: the default
+    std::size_t runtimes = 0;      ///< at most; 0: the default
     std::optional<std::uint16_t> metrics_port;  ///< /metrics on 127.0.0.1; 0 lets the kernel choose
     /// Time for connections to finish when the daemon or a runtime stops.
     duration drain = std::chrono::seconds(5);
@@ -30,6 +35,11 @@ struct daemon_options {
 
 /// Most loops that may be requested.
 inline constexpr std::size_t loop_limit = 64;
+/// Most runtimes that --max-runtimes may allow.
+inline constexpr std::size_t most_runtimes = 1'000'000;
+/// Least and most entries of a ring.
+inline constexpr std::size_t least_ring_entries = 1024;
+inline constexpr std::size_t most_ring_entries = 32768;
 /// Most loops that are chosen by default.
 inline constexpr std::size_t automatic_loop_limit = 4;
 

@@ -1,6 +1,7 @@
 // The lock on the state folder and the probe of the socket.
 #include "daemon/single_instance.hpp"
 
+#include <eddy/base/assert.hpp>
 #include <eddy/io/endpoint.hpp>
 
 #include <fcntl.h>
@@ -93,11 +94,17 @@ outcome<state_lock> state_lock::take(const std::string& directory) {
                              pid.empty() ? "unknown" : pid, directory, pid.empty() ? "PID" : pid));
     }
     const bool after_a_crash = !read_pid(file.get()).empty();
+    state_lock taken(std::move(file), after_a_crash);
+    taken.note_holder();
+    return taken;
+}
+
+void state_lock::note_holder() noexcept {
+    EDDY_ASSERT(file_);
     const std::string pid = fmt::format("{}\n", ::getpid());
     // The lock works without the pid, so a full disk does not matter here.
-    if (::ftruncate(file.get(), 0) == 0)
-        static_cast<void>(::pwrite(file.get(), pid.data(), pid.size(), 0));
-    return state_lock(std::move(file), after_a_crash);
+    if (::ftruncate(file_.get(), 0) == 0)
+        static_cast<void>(::pwrite(file_.get(), pid.data(), pid.size(), 0));
 }
 
 void state_lock::release() noexcept { static_cast<void>(::ftruncate(file_.get(), 0)); }

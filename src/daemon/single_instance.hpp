@@ -24,6 +24,13 @@ public:
     /// The kernel may still be closing its sockets then.
     bool after_a_crash() const noexcept { return after_a_crash_; }
 
+    /// The lock of another process, which has passed on its descriptor: both have it, and the
+    /// kernel lets go of it when both have ended.
+    static state_lock adopt(unique_fd file) noexcept { return {std::move(file), false}; }
+    int descriptor() const noexcept { return file_.get(); }
+    /// Notes this process as the holder, in a file that has been another's.
+    void note_holder() noexcept;
+
     /// Notes that this daemon ended in order.
     void release() noexcept;
 

@@ -10,6 +10,7 @@
 
 #include "base/files/descriptors.hpp"
 #include "daemon/control/control_api.hpp"
+#include "net/peer_process.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -27,12 +28,6 @@ constexpr duration reject_time = std::chrono::seconds(1);
 
 /// At most one log line about unauthorized clients in this time, so that they cannot fill the log.
 constexpr duration unauthorized_log_pause = std::chrono::seconds(1);
-
-bool is_shortage(std::error_code error) {
-    return error == std::errc::too_many_files_open ||
-           error == std::errc::too_many_files_open_in_system ||
-           error == std::errc::no_buffer_space || error == std::errc::not_enough_memory;
-}
 
 /// http::serve() with a value, as a wait with a timeout needs one.
 task<result<>> serve_to_end(stream peer, http::request_handler& handler,
@@ -52,12 +47,26 @@ task<void> control_server::run() {
         if (accepted) {
             // Clients of a TCP port have no user id; all of them are served.
             std::optional<uid_t> user = 0;
+            bool is_own = false;
+            bool is_other = false;
             if (ask_who_) {
                 const auto peer = unix_socket::peer_credentials(*accepted);
                 user = peer ? std::optional(peer->uid) : std::nullopt;
+                const bool is_here = peer && peer->pid == ::getpid();
+                is_own = limits_.refuses_own_process && is_here;
+                is_other = limits_.refuses_other_processes && !is_here;
             }
-            if (!user || !may_control(*user, ::geteuid())) {
-                reject_unauthorized(std::move(*accepted), user, sessions);
+            if (is_own) {
+                reject_unauthorized(std::move(*accepted), "a runtime of the daemon", sessions);
+                continue;
+            }
+            if (is_other) {
+                reject_unauthorized(std::move(*accepted), "another process", sessions);
+                continue;
+            }
+            if (!user || (!may_control(*user, ::geteuid()) && !is_member(*accepted))) {
+                std::string name = user ? fmt::format("user id {}", *user) : "an unknown user";
+                reject_unauthorized(std::move(*accepted), std::move(name), sessions);
                 continue;
             }
             if (const result<> room = co_await wait_for_room(*accepted); !room) break;
@@ -71,11 +80,17 @@ task<void> control_server::run() {
         // may end the daemon.
         if (!co_await wait_for_descriptors(accepted.error())) break;
     }
+    is_accepting_ = false;
     // Without a listener the sessions stay until this task is cancelled.
     event never;
     if (sessions.children() > 0) static_cast<void>(co_await never.wait());
     sessions.cancel();
     co_await sessions.join();
+}
+
+bool control_server::is_member(const stream& peer) const {
+    EDDY_ASSERT(ask_who_);
+    return limits_.group && unix_socket::has_peer_in_group(peer.native_handle(), *limits_.group);
 }
 
 void control_server::admit(stream peer, uid_t user, scope& sessions) {
@@ -91,9 +106,8 @@ void control_server::admit(stream peer, uid_t user, scope& sessions) {
         sessions.spawn(reject(std::move(peer), limit));
 }
 
-void control_server::reject_unauthorized(stream peer, std::optional<uid_t> user, scope& sessions) {
+void control_server::reject_unauthorized(stream peer, std::string name, scope& sessions) {
     ++counted_.connections_refused;
-    std::string name = user ? fmt::format("user id {}", *user) : "an unknown user";
     const time_point now = loop::current().now();
     if (unauthorized_logged_ == time_point() ||
         now - unauthorized_logged_ >= unauthorized_log_pause) {
@@ -106,11 +120,9 @@ void control_server::reject_unauthorized(stream peer, std::optional<uid_t> user,
 
 task<result<>> control_server::wait_for_descriptors(std::error_code error) {
     if (!std::exchange(starved_, true)) {
-        log_warn("daemon",
-                 fmt::format("control connections wait: {}{}", error.message(),
-                             is_shortage(error) ? "; raise the limit (ulimit -n) or close some "
-                                                  "connections"
-                                                : ""));
+        const std::string shortage = descriptors::explain_shortage(error);
+        log_warn("daemon", fmt::format("control connections wait: {}",
+                                       shortage.empty() ? error.message() : shortage));
     }
     co_return co_await loop::current().sleep_for(limits_.starved_pause);
 }
@@ -146,9 +158,13 @@ task<void> control_server::refuse_unauthorized(stream peer, std::string name) {
     ++unauthorized_;
     try {
         refusing_handler handler(
-            403, fmt::format("{} may not control this daemon: only its own user (id {}) and root "
-                             "may. Use sudo, or start a daemon of your own",
-                             name, ::geteuid()));
+            403,
+            fmt::format(
+                "{} may not control this daemon: only its own user (id {}){} and root may. Use "
+                "sudo, or start a daemon of your own",
+                name, ::geteuid(),
+                limits_.group ? fmt::format(", members of the group with id {},", *limits_.group)
+                              : ""));
         static_cast<void>(co_await with_timeout(
             limits_.unauthorized_time, serve_to_end(std::move(peer), handler, limits_.session)));
     } catch (const std::exception& failure) {

@@ -30,6 +30,14 @@ struct server_limits {
     duration unauthorized_time = std::chrono::seconds(10);
     /// Pause before accepting again when descriptors have run out.
     duration starved_pause = std::chrono::milliseconds(100);
+    /// Connections of this process itself are unauthorized, too: scripts of its runtimes have
+    /// sockets, and its proxies' clients are others.
+    bool refuses_own_process = false;
+    /// Connections of other processes are unauthorized, whatever their user: for the socket of
+    /// runtimes with --lua-admin; see keyed_handler.
+    bool refuses_other_processes = false;
+    /// Members of this group may control the daemon, too.
+    std::optional<gid_t> group = {};
     http::session_limits session{};
 };
 
@@ -53,10 +61,18 @@ public:
 
     /// Accepts no more; sessions continue until run() is cancelled.
     void stop_accepting() noexcept { listener_.close(); }
+    /// The same, for a socket that another process has, too: connections that were taken from the
+    /// kernel's queue are accepted.
+    void end_accepting() noexcept { listener_.driver().pause(); }
+    const listener& socket() const noexcept { return listener_; }
+    bool is_accepting() const noexcept { return is_accepting_; }
+    /// Connections that are served.
+    std::size_t sessions() const noexcept { return open_; }
 
 private:
     void admit(stream peer, uid_t user, scope& sessions);
-    void reject_unauthorized(stream peer, std::optional<uid_t> user, scope& sessions);
+    void reject_unauthorized(stream peer, std::string name, scope& sessions);
+    bool is_member(const stream& peer) const;
     task<void> serve(stream peer);
     task<void> refuse_unauthorized(stream peer, std::string name);
     task<void> reject(stream peer, std::size_t limit);
@@ -72,6 +88,7 @@ private:
     std::size_t unauthorized_ = 0;
     time_point unauthorized_logged_{};
     bool starved_ = false;
+    bool is_accepting_ = true;  // until run() has found the listener closed or paused
 };
 
 }  // namespace eddy::daemon

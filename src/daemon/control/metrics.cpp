@@ -87,24 +87,6 @@ private:
     std::string text_;
 };
 
-double cpu_seconds() {
-    rusage used{};
-    getrusage(RUSAGE_SELF, &used);
-    const auto seconds = [](const timeval& t) {
-        return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
-    };
-    return seconds(used.ru_utime) + seconds(used.ru_stime);
-}
-
-std::uint64_t resident_bytes() {
-    std::uint64_t pages = 0;
-    if (std::FILE* file = std::fopen("/proc/self/statm", "re")) {
-        if (std::fscanf(file, "%*u %lu", &pages) != 1) pages = 0;
-        std::fclose(file);
-    }
-    return pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-}
-
 std::uint64_t open_descriptors() {
     std::error_code error;
     std::uint64_t count = 0;
@@ -194,7 +176,8 @@ void add_runtimes(page& out, const runtime_registry& runtimes) {
         out.sample("eddy_runtime_up", m.labels,
                    m.runtime->running.status() == runtime_status::running ? 1 : 0);
     out.family("eddy_runtime_degraded", "gauge",
-               "1 if the runtime is running, but not listening on all of its addresses, else 0.");
+               "1 if the runtime is running, but lacks what it needs: an address, its server, all "
+               "backends of a route, or a script of which not every call fails; else 0.");
     for (const member& m : members)
         out.sample("eddy_runtime_degraded", m.labels, is_degraded(m.runtime->running) ? 1 : 0);
     std::erase_if(members, [](const member& m) { return !m.runtime->running.has_instance(); });
@@ -235,6 +218,24 @@ std::string escape_label(std::string_view value) { return escape(value, true); }
 void write_family_head(std::string& to, std::string_view name, std::string_view kind,
                        std::string_view help) {
     fmt::format_to(std::back_inserter(to), "# HELP {} {}\n# TYPE {} {}\n", name, help, name, kind);
+}
+
+double cpu_seconds() {
+    rusage used{};
+    getrusage(RUSAGE_SELF, &used);
+    const auto seconds = [](const timeval& t) {
+        return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
+    };
+    return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
+std::uint64_t resident_bytes() {
+    std::uint64_t pages = 0;
+    if (std::FILE* file = std::fopen("/proc/self/statm", "re")) {
+        if (std::fscanf(file, "%*u %lu", &pages) != 1) pages = 0;
+        std::fclose(file);
+    }
+    return pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
 std::string render_metrics(const runtime_registry& runtimes, const daemon_facts& facts,

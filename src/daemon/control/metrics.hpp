@@ -38,6 +38,10 @@ struct daemon_facts {
     bool ready = false;  ///< all that ran before has started or failed
 };
 
+/// Use of this process since its start.
+double cpu_seconds();
+std::uint64_t resident_bytes();
+
 /// Writes the page. Call runtime_lifecycle::refresh() before.
 std::string render_metrics(const runtime_registry& runtimes, const daemon_facts& facts,
                            const daemon_counters& counted);

@@ -74,14 +74,14 @@ std::string_view kind_name(runtime::option_kind kind) {
         case runtime::option_kind::duration: return "duration";
         case runtime::option_kind::text: return "text";
         case runtime::option_kind::choice: return "choice";
+        case runtime::option_kind::list: return "list";
     }
     return "unknown";
 }
 
-/// Null without an instance that serves.
 json uptime_json(const running_state& running, time_point now) {
-    if (!running.has_instance() || running.status() == runtime_status::starting) return nullptr;
-    return std::chrono::duration<double>(now - running.started_at()).count();
+    const auto uptime = uptime_of(running, now);
+    return uptime ? json(*uptime) : json();
 }
 
 json removed_json(const managed_runtime& gone) {
@@ -90,14 +90,31 @@ json removed_json(const managed_runtime& gone) {
     return shown;
 }
 
-/// Connections, including those of replaced instances.
+}  // namespace
+
 std::uint64_t connections_of(const managed_runtime& which) {
     std::uint64_t sum = which.running.vitals().counted.connections_now.value();
     for (const replaced_instance& each : which.replaced) sum += each.connections;
     return sum;
 }
 
-}  // namespace
+std::optional<double> uptime_of(const running_state& running, time_point now) {
+    if (!running.has_instance() || running.status() == runtime_status::starting)
+        return std::nullopt;
+    return std::chrono::duration<double>(now - running.started_at()).count();
+}
+
+std::string_view reason_of(const managed_runtime& which) {
+    const running_state& running = which.running;
+    if (is_degraded(running)) return running.vitals().fault;
+    if (running.status() == runtime_status::failed) return running.reason();
+    return {};
+}
+
+std::string_view detail_of(const managed_runtime& which) {
+    const running_state& running = which.running;
+    return running.has_instance() ? running.vitals().detail : running.ending();
+}
 
 json show_runtime(const managed_runtime& which, time_point now) {
     const runtime_record& record = which.desired.record;
@@ -113,12 +130,15 @@ json show_runtime(const managed_runtime& which, time_point now) {
                   {"handshakes", running.vitals().counted.handshakes_now.value()},
                   {"owner", record.owner},
                   {"group", record.group},
+                  {"on_parent_stop", to_string(record.policy)},
                   {"created", format_time(record.created)},
                   {"loop", nullptr},
                   {"options", mask_secrets(which.desired.type, record.options)}};
-    if (running.status() == runtime_status::failed) shown["reason"] = running.reason();
-    if (is_degraded(running)) shown["reason"] = running.vitals().fault;
+    if (!record.stack.empty()) shown["stack"] = record.stack;
+    if (running.status() == runtime_status::failed || is_degraded(running))
+        shown["reason"] = reason_of(which);
     if (!running.lost().empty()) shown["lost"] = running.lost();
+    if (!detail_of(which).empty()) shown["detail"] = detail_of(which);
     if (running.has_instance()) shown["loop"] = running.where()->index();
     const endpoint& local = running.vitals().local;
     if (local.family() != AF_UNSPEC) {

@@ -7,10 +7,25 @@
 #include "daemon/runtimes/managed_runtime.hpp"
 #include "runtime/type.hpp"
 
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
 namespace eddy::daemon {
 
 /// A runtime by its desired and its running state.
 json show_runtime(const managed_runtime& which, time_point now);
+
+// Members of it.
+
+/// Connections, including those of replaced instances.
+std::uint64_t connections_of(const managed_runtime& which);
+/// Seconds; none without an instance that serves.
+std::optional<double> uptime_of(const running_state& running, time_point now);
+/// Reason of its failure or degradation; empty for none.
+std::string_view reason_of(const managed_runtime& which);
+/// Empty for none.
+std::string_view detail_of(const managed_runtime& which);
 
 /// Counters of a runtime as of the last refresh; 0 before the first.
 json show_stats(const managed_runtime& which, time_point now);

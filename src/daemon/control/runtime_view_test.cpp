@@ -28,6 +28,7 @@ TEST_F(runtime_view_test, a_runtime_that_has_never_run) {
                                                             {"handshakes", 0},
                                                             {"owner", ""},
                                                             {"group", "web"},
+                                                            {"on_parent_stop", "stop"},
                                                             {"created", "2026-11-21T21:22:04Z"},
                                                             {"loop", nullptr},
                                                             {"options", {{"port", 80}}}}));

@@ -145,13 +145,22 @@ void journal_files::run() {
             retry_at = clock::now() + retry_pause_;
         lock.lock();
         is_writing_ = false;
-        if (queue_.empty()) {
-            is_urgent_ = false;
-            emptied_.notify_all();
-        }
+        if (queue_.empty()) is_urgent_ = false;
+        emptied_.notify_all();
         if (is_last) return;
         filled_.wait_for(lock, write_pause, [this] { return is_urgent_ || is_ending_; });
     }
+}
+
+void journal_files::rename(runtime_journal& journal, std::string name) {
+    flush();
+    std::unique_lock lock(mutex_);
+    // The thread, which has the file's state, cannot begin a round meanwhile.
+    emptied_.wait(lock, [this] { return !is_writing_; });
+    journal_file& file = *journal.file();
+    // Without a file, or where the disk refuses, it is written anew from memory.
+    if (::rename(path_of(file.name).c_str(), path_of(name).c_str()) != 0) file.size.reset();
+    file.name = std::move(name);
 }
 
 void journal_files::flush() {

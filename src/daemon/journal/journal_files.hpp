@@ -57,6 +57,9 @@ public:
     /// Queues the journal for writing. Never waits.
     void add(std::shared_ptr<runtime_journal> journal);
 
+    /// The journal's file has another name from now on. Waits for the disk.
+    void rename(runtime_journal& journal, std::string name);
+
     /// Waits until all that was added is written, or refused.
     void flush();
     /// The same, tries once more what was refused, and ends the thread: nothing is written from

@@ -1,9 +1,13 @@
 // Tests of hosts: watches of other runtimes' addresses and groups, and messages between runtimes.
+#include <eddy/io/loop.hpp>
+#include <eddy/io/scope.hpp>
+
 #include "daemon/runtimes/runtime_parts_fixture.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -106,6 +110,40 @@ TEST_F(instance_host_test, messages_cross_loops_until_their_instance_stops) {
         EXPECT_EQ((co_await mine->next()).error(), errc::closed);
         const auto late = co_await runtimes.lifecycle.send(two, "publish late");
         EXPECT_TRUE(late && *late == 0U);
+    });
+}
+
+task<void> restart(runtime_parts& runtimes, runtime_ref which) {
+    auto restarted = co_await runtimes.lifecycle.restart(which);
+    EXPECT_TRUE(restarted) << (restarted ? "" : restarted.error().message);
+}
+
+TEST_F(instance_host_test, a_request_of_an_instance_that_was_replaced_stops_nothing) {
+    live([](runtime_parts& runtimes) -> task<void> {
+        const runtime_ref which = co_await make(runtimes, wanted("one"));
+        co_await start(runtimes, which);
+        for (const bool ends : {false, true}) {
+            const auto host = which->running.host();
+            const std::uint64_t before = which->running.number();
+            scope changing(co_await current_source());
+            {
+                const auto held = co_await which->change_lock.lock();
+                EXPECT_TRUE(held);
+                changing.spawn(restart(runtimes, which));
+                co_await loop::current().yield();
+                if (ends)
+                    host->request_end("ended", true);
+                else
+                    host->request_stop();
+                // It waits for the lock, behind the restart.
+                for (int i = 0; i < 10; ++i) co_await loop::current().yield();
+            }
+            co_await changing.join();
+            const auto behind = co_await which->change_lock.lock();
+            EXPECT_TRUE(behind);
+            EXPECT_NE(which->running.number(), before);
+            EXPECT_EQ(which->running.status(), runtime_status::running);
+        }
     });
 }
 

@@ -3,10 +3,20 @@
 
 #include <eddy/base/assert.hpp>
 
+#include "runtime/scripting/script_limits.hpp"
+#include "runtime/serving/inherited_listeners.hpp"
+#include "runtime/serving/passed_listeners.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
 namespace eddy::daemon {
+
+// A script that is overloaded at a stop is not taken for a loop that does not answer.
+static_assert(runtime::script_least_farewell < loop_patience);
 
 /// Arbiter of a start that takes too long: the side that changes `pending` first decides.
 struct loop_runtimes::start_ticket {
@@ -52,11 +62,22 @@ task<outcome<endpoint>> loop_runtimes::start_there(std::uint64_t number, const r
                                                    std::shared_ptr<runtime::host> host,
                                                    inheritance from,
                                                    std::shared_ptr<start_ticket> ticket) {
+    if (from.passed) {
+        auto adopted = runtime::adopt(std::move(*from.passed));
+        if (!adopted)
+            co_return refuse(500, fmt::format("cannot use a socket of the daemon before: {}",
+                                              adopted.error().message()));
+        from.listeners = std::move(*adopted);
+    } else if (from.listeners) {
+        // They may have been another process's, too, until its upgrade failed.
+        for (auto& each : from.listeners->all) runtime::take_possession(each.from.socket);
+    }
     auto made = std::make_shared<resident>();
     made->events = std::move(events);
     if (!host) host = std::make_shared<runtime::host>();
-    made->instance = type.make({std::move(name), std::move(options), made->events.get(),
-                                std::move(host), std::move(from.data), from.listeners});
+    made->instance =
+        type.make({std::move(name), std::move(options), made->events.get(), std::move(host),
+                   std::move(from.data), from.listeners, from.is_held});
     EDDY_ASSERT(made->instance != nullptr);
     EDDY_ASSERT(!instances_.contains(number));
     const bool is_first_start = starting_.emplace(number, made).second;
@@ -159,6 +180,18 @@ task<outcome<>> loop_runtimes::give_back(std::uint64_t number,
     co_return co_await on_instance(number, loop_patience, std::move(take_back));
 }
 
+task<outcome<>> loop_runtimes::close_sockets(
+    std::shared_ptr<runtime::inherited_listeners> listeners) {
+    const auto close = [listeners = std::move(listeners)] {
+        if (listeners == nullptr) return outcome<>();
+        for (auto& each : listeners->all) each.from.socket.close();
+        if (listeners->bound) listeners->bound->from.socket.close();
+        listeners->close_senders();
+        return outcome<>();
+    };
+    co_return flatten(co_await run_on(group_, index_, close, loop_patience));
+}
+
 task<outcome<std::string>> loop_runtimes::stop(std::uint64_t number, duration drain,
                                                duration file_time) {
     auto stopped = co_await run_on(group_, index_, stop_there(number, drain),
@@ -198,7 +231,21 @@ task<outcome<vitals_by_number>> loop_runtimes::vitals() {
         for (const auto& [number, resident] : instances_)
             all.emplace(number,
                         runtime_vitals{resident->instance->count(), resident->instance->local(),
-                                       resident->instance->fault()});
+                                       resident->instance->fault(), resident->instance->detail()});
+        return all;
+    };
+    co_return co_await run_on(group_, index_, count, vitals_patience);
+}
+
+task<outcome<std::vector<runtime_brief>>> loop_runtimes::briefs() {
+    const auto count = [this] {
+        std::vector<runtime_brief> all;
+        all.reserve(instances_.size());
+        for (const auto& [number, resident] : instances_) {
+            const runtime::instance& its = *resident->instance;
+            all.push_back({number, its.count_clients(), its.local(), its.fault(), its.detail()});
+        }
+        std::ranges::sort(all, {}, &runtime_brief::number);
         return all;
     };
     co_return co_await run_on(group_, index_, count, vitals_patience);

@@ -26,6 +26,7 @@
 #include <type_traits>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 namespace eddy::daemon {
 
@@ -48,7 +49,17 @@ inline constexpr duration handover_patience = std::chrono::hours(1);
 struct runtime_vitals {
     runtime::metrics counted;
     endpoint local;
-    std::string fault = {};  ///< see runtime::instance::fault()
+    std::string fault = {};   ///< see runtime::instance::fault()
+    std::string detail = {};  ///< see runtime::instance::detail()
+};
+
+/// The part of it that lists of runtimes show, which costs little to read.
+struct runtime_brief {
+    std::uint64_t number = 0;  ///< of the instance
+    runtime::client_counts clients;
+    endpoint local;
+    std::string fault = {};
+    std::string detail = {};
 };
 
 namespace detail {
@@ -75,6 +86,10 @@ struct inheritance {
     std::shared_ptr<const runtime::handover> data = nullptr;
     std::shared_ptr<runtime::inherited_listeners> listeners = nullptr;
     std::uint64_t number = 0;  ///< of that instance
+    /// Listeners of an instance of another process, which still serves: the new one is held, see
+    /// runtime::creation::is_held. In place of `listeners`.
+    std::shared_ptr<runtime::passed_listeners> passed = nullptr;
+    bool is_held = false;
 };
 
 using vitals_by_number = std::unordered_map<std::uint64_t, runtime_vitals>;
@@ -117,6 +132,17 @@ public:
             call_there(number, std::move(what), stopping::counts, std::move(when_gone)), patience));
     }
 
+    /// The same for what changes the instance, such as reread() or reload_script(): one whose stop
+    /// has begun is gone, also where nothing waits for that stop any more.
+    template <class F>
+    task<instance_outcome<F>> change_instance(std::uint64_t number, duration patience, F what) {
+        instance_outcome<F> when_gone = gone();
+        co_return flatten(co_await run_on(
+            group_, index_,
+            call_there(number, std::move(what), stopping::is_gone, std::move(when_gone)),
+            patience));
+    }
+
     /// The same for what precedes a stop: instance::prepare_stop() or hand_over(). The outer error
     /// is one of the loop, which did not answer; the inner one is the instance's reason. After
     /// either the instance serves on as before. Yields `when_gone` if its stop has begun.
@@ -139,6 +165,9 @@ public:
     /// instance::take_back(): the start has failed.
     task<outcome<>> give_back(std::uint64_t number,
                               std::shared_ptr<runtime::inherited_listeners> listeners);
+    /// Closes the sockets of listeners that another process has, too. Their notes stay: at these
+    /// addresses it serves.
+    task<outcome<>> close_sockets(std::shared_ptr<runtime::inherited_listeners> listeners);
     /// Calls `what(instance&)` on the loop, and awaits nothing.
     template <class F>
     void notify(std::uint64_t number, F what) {
@@ -155,6 +184,8 @@ public:
 
     /// Counters of all instances of the loop, by number.
     task<outcome<vitals_by_number>> vitals();
+    /// The same in brief, in the order of numbers.
+    task<outcome<std::vector<runtime_brief>>> briefs();
 
 private:
     void reduce_load() noexcept;

@@ -127,7 +127,7 @@ TEST_F(loop_runtimes_test, takes_no_listeners_once_the_wait_for_a_busy_loop_has_
 }
 
 /// A stop continues there when its caller no longer waits.
-TEST_F(loop_runtimes_test, prepares_nothing_once_the_stop_has_begun) {
+TEST_F(loop_runtimes_test, prepares_and_changes_nothing_once_the_stop_has_begun) {
     testing::lingering = true;
     live([](loop_runtimes_test& with) -> task<void> {
         co_await with.start({{"lingering", true}});
@@ -143,6 +143,12 @@ TEST_F(loop_runtimes_test, prepares_nothing_once_the_stop_has_begun) {
         };
         const auto counted = co_await with.where_.on_instance(number, 60s, count);
         EXPECT_EQ(counted, 3U) << "it is still there";
+        const auto change = [](runtime::instance&) -> outcome<> {
+            ADD_FAILURE() << "it was changed";
+            return {};
+        };
+        const auto changed = co_await with.where_.change_instance(number, 60s, change);
+        EXPECT_EQ(changed.error().status, 409);
         testing::lingering = false;
         co_await meanwhile.join();
         EXPECT_TRUE(stopped);

@@ -6,12 +6,14 @@
 #include <eddy/io/semaphore.hpp>
 
 #include "base/problem.hpp"
+#include "daemon/journal/message_feed.hpp"
 #include "daemon/journal/runtime_journal.hpp"
 #include "daemon/runtimes/running_state.hpp"
 #include "daemon/state/runtime_record.hpp"
 #include "runtime/options/settings.hpp"
 #include "runtime/type.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -39,13 +41,27 @@ struct replaced_instance {
     std::uint64_t connections = 0;  ///< as of the last refresh
 };
 
-/// Instances of a runtime at most whose clients finish; beyond that those of the oldest are closed.
+/// Instances of a runtime at most whose clients finish; a restart beyond that waits for those of
+/// the oldest, and closes them after surplus_patience.
 inline constexpr std::size_t max_replaced_instances = 4;
+/// So that edits in quick succession cut no client that is about to send its next request.
+inline constexpr duration surplus_patience = std::chrono::seconds(2);
 
 /// One runtime, running or not. The control loop's.
 struct managed_runtime {
     managed_runtime(runtime_record record, std::shared_ptr<runtime_journal> journal)
         : desired{std::move(record), nullptr, std::nullopt}, journal(std::move(journal)) {}
+
+    /// The feed of received messages, made with its first use.
+    const std::shared_ptr<message_feed>& messages() {
+        if (!feed_) feed_ = std::make_shared<message_feed>(loop::current());
+        return feed_;
+    }
+    /// The runtime, or the daemon, ends: followers of its journal and messages come to their end.
+    void end_followers() {
+        journal->close();
+        if (feed_) feed_->close();
+    }
 
     const std::string& name() const noexcept { return desired.record.name; }
 
@@ -59,10 +75,14 @@ struct managed_runtime {
     async_mutex change_lock;
     /// Set by a change that ends a start, until that change has the lock.
     event start_given_up;
-    bool is_rereading = false;  ///< a reload or an edit is reading its files
+    bool is_restarting = false;  ///< its stop and start within are no events
+    bool is_rereading = false;   ///< a reload or an edit is reading its files
     /// The oldest first. `replaced_ended` is set when one has ended.
     std::deque<replaced_instance> replaced;
     event replaced_ended;
+
+private:
+    std::shared_ptr<message_feed> feed_;
 };
 
 using runtime_ref = std::shared_ptr<managed_runtime>;

@@ -68,6 +68,8 @@ void running_state::begin_start(loop_runtimes& where, std::uint64_t number,
     EDDY_ASSERT(!has_instance());
     EDDY_ASSERT(number > number_);
     reason_.clear();
+    ending_.clear();
+    is_failing_ = false;
     lost_.clear();
     where_ = &where;
     number_ = number;
@@ -108,6 +110,12 @@ void running_state::replace(std::uint64_t number, std::shared_ptr<runtime::host>
     EDDY_ASSERT(is_consistent());
 }
 
+void running_state::note_ending(std::string how, bool is_failure) {
+    EDDY_ASSERT(has_instance() && !how.empty());
+    ending_ = std::move(how);
+    is_failing_ = is_failure;
+}
+
 void running_state::begin_stop() {
     EDDY_ASSERT(has_instance());
     change_to(runtime_status::stopping);
@@ -120,7 +128,9 @@ void running_state::finish_stop(std::string lost) {
     vitals_.counted.handshakes_now = 0;
     vitals_.local = {};
     lost_ = std::move(lost);
-    change_to(runtime_status::stopped);
+    if (!std::exchange(is_failing_, false)) return change_to(runtime_status::stopped);
+    reason_ = std::exchange(ending_, {});
+    change_to(runtime_status::failed);
 }
 
 void running_state::fail_stop(std::string reason) {
@@ -144,6 +154,15 @@ void running_state::mark_stopped() {
 void running_state::refresh(runtime_vitals fresh) {
     EDDY_ASSERT(has_instance());
     vitals_ = std::move(fresh);
+}
+
+void running_state::refresh(runtime_brief fresh) {
+    EDDY_ASSERT(has_instance() && fresh.number == number_);
+    vitals_.counted.connections_now = fresh.clients.connections;
+    vitals_.counted.handshakes_now = fresh.clients.handshakes;
+    vitals_.local = fresh.local;
+    vitals_.fault = std::move(fresh.fault);
+    vitals_.detail = std::move(fresh.detail);
 }
 
 void running_state::keep_handover(std::shared_ptr<const runtime::handover> data) {

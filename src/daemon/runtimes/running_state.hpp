@@ -27,7 +27,8 @@ enum class runtime_status : std::uint8_t { created, starting, running, stopping,
 std::string_view to_string(runtime_status status) noexcept;
 
 class running_state;
-/// True if it runs and does not listen on all of its addresses, as of the last refresh.
+/// True if it runs and lacks what it needs for its work, see runtime::instance::fault(), as of the
+/// last refresh.
 bool is_degraded(const running_state& of) noexcept;
 
 /// True if a runtime's status may change from `from` to `to`.
@@ -39,6 +40,10 @@ public:
     runtime_status status() const noexcept { return status_; }
     /// Why it failed; the reason of the last attempt while another one is ahead.
     const std::string& reason() const noexcept { return reason_; }
+
+    /// End of the last instance by itself, such as "exited with status 0"; empty if it did not,
+    /// or has failed: reason() then.
+    const std::string& ending() const noexcept { return ending_; }
 
     /// Loop of the instance; null while there is none.
     loop_runtimes* where() const noexcept { return where_; }
@@ -72,6 +77,8 @@ public:
     void replace(std::uint64_t number, std::shared_ptr<runtime::host> host, time_point now,
                  const endpoint& local);
 
+    /// The instance has ended by itself; the stop that follows makes it stopped, or failed.
+    void note_ending(std::string how, bool is_failure);
     void begin_stop();
     /// The instance is gone; `lost` describes the data that went with it.
     void finish_stop(std::string lost);
@@ -84,6 +91,8 @@ public:
     void mark_stopped();
 
     void refresh(runtime_vitals fresh);
+    /// The other vitals stay as they were.
+    void refresh(runtime_brief fresh);
     void keep_handover(std::shared_ptr<const runtime::handover> data);
     void set_lost(std::string lost) { lost_ = std::move(lost); }
 
@@ -93,6 +102,8 @@ private:
 
     runtime_status status_ = runtime_status::created;
     std::string reason_;
+    std::string ending_;
+    bool is_failing_ = false;  // its end is a failure, described by ending_
     loop_runtimes* where_ = nullptr;
     std::uint64_t number_ = 0;
     std::shared_ptr<runtime::host> host_;

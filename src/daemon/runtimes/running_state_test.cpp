@@ -100,6 +100,25 @@ TEST_F(running_state_test, a_stop_that_fails_keeps_the_instance_and_can_be_tried
     EXPECT_EQ(state_.status(), stopped);
 }
 
+TEST_F(running_state_test, an_instance_that_ends_by_itself_is_stopped_or_has_failed) {
+    start();
+    state_.note_ending("exited with status 0", false);
+    state_.begin_stop();
+    state_.finish_stop({});
+    EXPECT_EQ(state_.status(), stopped);
+    EXPECT_EQ(state_.ending(), "exited with status 0");
+    start();
+    EXPECT_EQ(state_.ending(), "");
+    state_.note_ending("exited with status 3", true);
+    state_.begin_stop();
+    state_.finish_stop({});
+    EXPECT_EQ(state_.status(), failed);
+    EXPECT_EQ(state_.reason(), "exited with status 3");
+    EXPECT_EQ(state_.ending(), "");
+    start();
+    EXPECT_EQ(state_.reason(), "");
+}
+
 TEST_F(running_state_test, data_for_the_next_instance_stays_until_that_has_started) {
     start();
     state_.begin_stop();

@@ -6,22 +6,20 @@
 #include <eddy/base/random.hpp>
 #include <eddy/io/loop.hpp>
 
+#include "base/text/text.hpp"
 #include "daemon/runtimes/runtime_options.hpp"
 #include "daemon/state/runtime_name.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <utility>
+#include <vector>
 
 namespace eddy::daemon {
 namespace {
-
-std::string new_id() {
-    // Twelve hexadecimal digits: unique among the few that one daemon keeps.
-    return fmt::format("{:012x}", entropy_seed() >> 16);
-}
 
 /// Empty for none.
 outcome<> check_group(const std::string& group) {
@@ -35,13 +33,34 @@ bool is_applied_at_once(const managed_runtime& which, const runtime_record& fres
     return which.running.has_instance() && !has_same_options;
 }
 
-/// The last lines of a runtime that is no more.
-void end_journal(runtime_journal& journal) {
-    journal.close();
-    journal.discard();
+}  // namespace
+
+std::string changed_members(const runtime_record& before, const runtime_record& after) {
+    std::vector<std::string> flags;
+    const auto add = [&flags](const json& from, const json& to) {
+        for (const auto& [name, value] : from.items())
+            if (!to.contains(name) || to.at(name) != value)
+                if (const std::string flag = "--" + option_flag(name);
+                    std::ranges::find(flags, flag) == flags.end())
+                    flags.push_back(flag);
+    };
+    add(before.options, after.options);
+    add(after.options, before.options);
+    if (before.owner != after.owner) flags.emplace_back("--owner");
+    if (before.group != after.group) flags.emplace_back("--group");
+    if (before.policy != after.policy) flags.emplace_back("--on-parent-stop");
+    return fmt::format("{}", fmt::join(flags, ", "));
 }
 
-}  // namespace
+std::string new_runtime_id() {
+    // Twelve hexadecimal digits: unique among the few that one daemon keeps.
+    return fmt::format("{:012x}", entropy_seed() >> 16);
+}
+
+void end_journal(managed_runtime& which) {
+    which.end_followers();
+    which.journal->discard();
+}
 
 runtime_ref runtime_editor::adopt(runtime_record stored, std::vector<journal_line> earlier) {
     auto journal = std::make_shared<runtime_journal>(loop::current());
@@ -64,23 +83,29 @@ task<outcome<runtime_ref>> runtime_editor::create(runtime_request request) {
     if (!type) co_return std::unexpected(type.error());
     auto options = check_options(**type, request.options);
     if (!options) co_return std::unexpected(std::move(options.error()));
+    if (auto valid = check_files(**type, *options); !valid)
+        co_return std::unexpected(std::move(valid.error()));
     if (auto valid = registry_.check_owner(request.owner, request.name); !valid)
         co_return std::unexpected(std::move(valid.error()));
     if (registry_.get(request.name) != nullptr)
         co_return refuse(409, fmt::format("there is a runtime \"{}\" already. Choose another name, "
                                           "or remove it with: eddy remove {}",
                                           request.name, request.name));
+    if (registry_.is_reserved(request.name))
+        co_return refuse(409,
+                         fmt::format("a runtime \"{}\" is being renamed; try again", request.name));
     if (registry_.is_full())
         co_return refuse(409, fmt::format("there are {} runtimes, which is the limit; remove one "
-                                          "first",
+                                          "first, or start the daemon with a higher --max-runtimes",
                                           registry_.limit()));
 
     runtime_record record;
-    record.id = new_id();
+    record.id = new_runtime_id();
     record.name = request.name;
     record.type = request.type;
     record.owner = request.owner;
     record.group = request.group;
+    record.policy = request.policy;
     // The file knows whole seconds.
     record.created = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
     record.options = options->to_json();
@@ -91,18 +116,18 @@ task<outcome<runtime_ref>> runtime_editor::create(runtime_request request) {
     auto saved = co_await state_.save(fresh->desired.record);
     if (!saved) {
         fresh->is_removed = true;
-        end_journal(*fresh->journal);
+        end_journal(*fresh);
         registry_.forget(*fresh);
         co_return with_context(fmt::format("\"{}\" was not created", fresh->name()),
                                std::move(saved.error()));
     }
     fresh->journal->write("created");
+    registry_.note(*fresh, event_kind::created);
     log_info(fresh->name(), fmt::format("created, type {}", fresh->desired.record.type));
     co_return fresh;
 }
 
 task<outcome<>> runtime_editor::remove(runtime_ref which, unsaved data) {
-    const std::string name = which->name();
     static_cast<void>(co_await runtime_lifecycle::give_up_start(which));
     {
         const auto held = co_await which->change_lock.lock();
@@ -112,9 +137,10 @@ task<outcome<>> runtime_editor::remove(runtime_ref which, unsaved data) {
         auto removed = co_await remove_alone(which, data);
         if (!removed) co_return removed;
     }
+    const std::string name = which->name();
     outcome<> all_removed;
     for (const runtime_ref& child : registry_.children_of(name)) {
-        auto removed = co_await remove(child, data);
+        auto removed = co_await end_owned(child, data);
         if (!removed)
             all_removed =
                 with_context(fmt::format("\"{}\" was removed, but not all that it owns", name),
@@ -125,6 +151,15 @@ task<outcome<>> runtime_editor::remove(runtime_ref which, unsaved data) {
             which->removed_with_it.push_back(std::move(each));
     }
     co_return all_removed;
+}
+
+/// The owner is removed. One that is to be kept has none from then on.
+task<outcome<>> runtime_editor::end_owned(runtime_ref child, unsaved data) {
+    if (child->desired.record.policy != on_parent_stop::keep)
+        co_return co_await remove(child, data);
+    auto freed = co_await edit(child, {.owner = std::string()});
+    if (!freed) co_return std::unexpected(std::move(freed.error()));
+    co_return outcome<>();
 }
 
 /// Removes the runtime without the ones that it owns. The caller has the lock.
@@ -147,7 +182,8 @@ task<outcome<>> runtime_editor::remove_alone(runtime_ref which, unsaved data) {
     }
     which->is_removed = true;
     which->journal->write("removed");
-    end_journal(*which->journal);
+    registry_.note(*which, event_kind::removed, running.lost());
+    end_journal(*which);
     registry_.remove(*which);
     log_info(name, "removed");
     co_return outcome<>();
@@ -187,12 +223,22 @@ task<outcome<runtime_editor::prepared_edit>> runtime_editor::prepare_edit(runtim
             co_return std::unexpected(std::move(valid.error()));
         fresh.group = std::move(*wanted.group);
     }
+    if (wanted.policy) fresh.policy = *wanted.policy;
     runtime::use_current_names(desired.type->options, wanted.options);
     if (auto known = unmask_secrets(*desired.type, fresh.options, wanted.options); !known)
+        co_return std::unexpected(std::move(known.error()));
+    // Merging would drop the name of an option that does not exist.
+    json taken_back = json::object();
+    for (const auto& [name, value] : wanted.options.items())
+        if (value.is_null()) taken_back[name] = nullptr;
+    if (auto known = runtime::settings::parse(desired.type->options, taken_back); !known)
         co_return std::unexpected(std::move(known.error()));
     fresh.options.merge_patch(wanted.options);
     auto checked = check_options(*desired.type, fresh.options);
     if (!checked) co_return std::unexpected(std::move(checked.error()));
+    if (!wanted.options.empty())
+        if (auto valid = check_files(*desired.type, *checked); !valid)
+            co_return std::unexpected(std::move(valid.error()));
     fresh.options = checked->to_json();
     made.options = std::move(*checked);
     if (fresh == desired.record) co_return made;
@@ -245,9 +291,71 @@ task<outcome<edit_plan>> runtime_editor::edit(runtime_ref which, edit_request wa
         if (!restored) log_error(before.name, restored.error().message);
         co_return std::unexpected(std::move(effect.error()));
     }
+    registry_.note(*which, event_kind::edited, changed_members(before, which->desired.record));
     // An instance that has ended meanwhile was not restarted.
     if (prepared->plan != *effect) co_return edit_plan{.effect = *effect};
     co_return std::move(prepared->plan);
+}
+
+task<outcome<>> runtime_editor::rename(runtime_ref which, std::string to) {
+    if (auto valid = check_runtime_name(to); !valid) co_return valid;
+    auto held = co_await runtime_lifecycle::lock_unless_starting(which, "rename");
+    if (!held) co_return std::unexpected(std::move(held.error()));
+    if (which->is_removed) co_return vanished(*which);
+    const std::string old_name = which->name();
+    if (to == old_name) co_return outcome<>();
+    if (registry_.get(to) != nullptr || registry_.is_reserved(to))
+        co_return refuse(
+            409,
+            fmt::format("\"{}\" was not renamed: there is a runtime \"{}\" already", old_name, to));
+    // The old name may have to be given back.
+    const auto reserved = registry_.reserve(old_name);
+    const std::string former = which->desired.record.former_name;
+    const std::vector<runtime_ref> children = registry_.children_of(old_name);
+    registry_.rename(*which, to);
+    auto saved = co_await save_renamed(which, old_name);
+    if (!saved) {
+        registry_.rename(*which, old_name);
+        which->desired.record.former_name = former;
+        co_return with_context(fmt::format("\"{}\" was not renamed", old_name),
+                               std::move(saved.error()));
+    }
+    if (which->running.host()) which->running.host()->rename(to);
+    for (const replaced_instance& each : which->replaced)
+        if (each.host) each.host->rename(to);
+    runtime_journal& journal = *which->journal;
+    static_cast<void>(co_await run_blocking(disk_, [&, this] { journals_.rename(journal, to); }));
+    journal.write(fmt::format("renamed from {}", old_name));
+    registry_.note(*which, event_kind::renamed, fmt::format("from {}", old_name));
+    log_info(to, fmt::format("renamed from {}", old_name));
+    held->release();
+    outcome<> all_saved;
+    for (const runtime_ref& child : children) {
+        const auto lock = co_await child->change_lock.lock();
+        if (!lock) co_return interrupted();
+        runtime_record& record = child->desired.record;
+        // A change that was under way has saved the old one.
+        if (!child->is_removed && record.owner == old_name && registry_.get(old_name) == nullptr)
+            registry_.set_owner(*child, to);
+        if (child->is_removed || record.owner != to) continue;
+        if (auto kept = co_await state_.save(record); !kept)
+            all_saved = with_context(fmt::format("\"{}\" is renamed, but the owner of \"{}\" was "
+                                                 "not saved",
+                                                 to, child->name()),
+                                     std::move(kept.error()));
+    }
+    co_return all_saved;
+}
+
+/// Saves the record under its new name, then removes the old one. A crash between leaves both,
+/// of which the next start keeps the new one.
+task<outcome<>> runtime_editor::save_renamed(runtime_ref which, std::string old_name) {
+    auto saved = co_await state_.save(which->desired.record);
+    if (!saved) co_return saved;
+    auto erased = co_await state_.erase(old_name);
+    if (erased) co_return outcome<>();
+    static_cast<void>(co_await state_.erase(which->name()));
+    co_return erased;
 }
 
 task<outcome<>> runtime_editor::keep_options(runtime_ref which, json options) {
@@ -316,6 +424,7 @@ task<outcome<>> runtime_editor::follow(runtime_ref which, const runtime_record& 
     auto effect =
         co_await put_into_effect(which, std::move(stored), std::move(*options), restart_data::kept);
     if (!effect) co_return std::unexpected(std::move(effect.error()));
+    registry_.note(*which, event_kind::edited, changed_members(read, desired.record));
     if (!which->running.has_instance() && is_to_run) co_return co_await lifecycle_.bring_up(which);
     co_return outcome<>();
 }

@@ -3,6 +3,7 @@
 
 #include <eddy/base/assert.hpp>
 #include <eddy/base/log.hpp>
+#include <eddy/io/event.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
 #include <eddy/io/timeout.hpp>
@@ -14,6 +15,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace eddy::daemon {
@@ -21,15 +23,22 @@ namespace {
 
 using restart_clients = runtime::type::restart_clients;
 
-/// Time limit for a runtime's files to be written.
-duration file_time_of(const managed_runtime& which) {
-    const auto& [record, type, options] = which.desired;
-    return type && type->file_time && options ? type->file_time(*options) : duration{};
+/// Time for runtimes that use others, until those are stopped, too. Connections may last longer;
+/// what is under way at the others ends within their own time.
+constexpr duration longest_users_time = std::chrono::seconds(1);
+
+bool uses_others(const managed_runtime& which) noexcept {
+    return which.desired.type != nullptr && which.desired.type->uses_others;
+}
+
+/// Empty where it serves on no address.
+std::string address_text(const endpoint& local) {
+    return local.family() == AF_UNSPEC ? std::string() : fmt::format("on {}", local.to_string());
 }
 
 std::string start_text(const endpoint& local) {
-    return local.family() == AF_UNSPEC ? std::string("started")
-                                       : fmt::format("started on {}", local.to_string());
+    const std::string where = address_text(local);
+    return where.empty() ? "started" : "started " + where;
 }
 
 /// The line about a restart that is about to begin.
@@ -70,6 +79,11 @@ runtime_lifecycle::runtime_lifecycle(runtime_registry& registry, const state_acc
     EDDY_ASSERT(loops.size() > 0);
     for (std::size_t i = 0; i < loops.size(); ++i)
         loops_.push_back(std::make_unique<loop_runtimes>(loops, i));
+}
+
+duration runtime_lifecycle::file_time_of(const managed_runtime& which) {
+    const auto& [record, type, options] = which.desired;
+    return type && type->file_time && options ? type->file_time(*options) : duration{};
 }
 
 loop_runtimes& runtime_lifecycle::least_loaded() noexcept {
@@ -168,18 +182,19 @@ task<outcome<>> runtime_lifecycle::start(runtime_ref which) {
 }
 
 task<outcome<>> runtime_lifecycle::bring_up(runtime_ref which) {
-    return bring_up_on(std::move(which), least_loaded(), nullptr);
+    return bring_up_on(std::move(which), least_loaded(), {});
 }
 
-task<outcome<>> runtime_lifecycle::bring_up_on(
-    runtime_ref which, loop_runtimes& where,
-    std::shared_ptr<runtime::inherited_listeners> listeners) {
+task<outcome<>> runtime_lifecycle::bring_up_on(runtime_ref which, loop_runtimes& where,
+                                               inheritance from) {
     EDDY_ASSERT(which->change_lock.locked() && !which->is_removed);
     desired_state& desired = which->desired;
     running_state& running = which->running;
     if (running.has_instance())
         co_return refuse(503,
                          fmt::format("\"{}\" is still there: {}", which->name(), running.reason()));
+    // A script that they name may have been mended since they were read.
+    if (desired.type && !desired.options) runtime_registry::read_options(*which);
     if (!desired.type || !desired.options) co_return refuse(409, running.reason());
     if (is_shutting_down_) {
         running.mark_stopped();
@@ -188,18 +203,20 @@ task<outcome<>> runtime_lifecycle::bring_up_on(
 
     const std::uint64_t number = ++last_number_;
     running.begin_start(where, number, make_host_(which->name(), number));
-    inheritance from{running.handover(), std::move(listeners)};
+    from.data = running.handover();
     auto started = co_await where.start(number, *desired.type, which->name(), *desired.options,
                                         which->journal, running.host(), std::move(from));
     EDDY_ASSERT(running.number() == number);
     if (!started) {
         if (running.host()) running.host()->end();
         running.fail_start(started.error().message);
+        registry_.note(*which, event_kind::failed, running.reason());
         report(*which, log_level::warn, fmt::format("could not start: {}", running.reason()));
         co_return std::unexpected(std::move(started.error()));
     }
     running.finish_start(loop::current().now(), *started);
     registry_.publish_running(*which, true);
+    if (!which->is_restarting) registry_.note(*which, event_kind::started, address_text(*started));
     report(*which, log_level::info, start_text(*started));
     co_return outcome<>();
 }
@@ -207,37 +224,64 @@ task<outcome<>> runtime_lifecycle::bring_up_on(
 // --- Stop -----------------------------------------------------------------------------------
 
 task<outcome<>> runtime_lifecycle::stop(runtime_ref which, unsaved data) {
-    const std::string name = which->name();
     const bool was_starting = co_await give_up_start(which);
     {
         const auto held = co_await which->change_lock.lock();
         if (!held) co_return interrupted();
         which->start_given_up.reset();
-        if (which->is_removed) co_return vanished(*which);
-        const runtime_status status = which->running.status();
-        if (which->running.has_instance()) {
-            auto down = co_await take_down(which, data);
-            if (!down) co_return down;
-        } else if (status == runtime_status::starting ||
-                   (was_starting && status == runtime_status::failed)) {
-            which->running.mark_stopped();
-        }
-        if (which->desired.record.running) {
-            auto saved = co_await save_is_to_run(which, false);
-            if (!saved)
-                co_return with_context(
-                    fmt::format("\"{}\" is stopped, but will run again with the next daemon", name),
-                    std::move(saved.error()));
-        }
+        auto stopped = co_await stop_alone(which, data, was_starting);
+        if (!stopped) co_return stopped;
     }
-    co_return co_await stop_children(name, data);
+    co_return co_await stop_children(which->name(), data);
+}
+
+task<outcome<>> runtime_lifecycle::stop_instance(runtime_ref which, std::uint64_t number,
+                                                 std::function<void(running_state& of)> note) {
+    running_state& running = which->running;
+    if (running.number() != number) co_return outcome<>();
+    const bool was_starting = co_await give_up_start(which);
+    {
+        const auto held = co_await which->change_lock.lock();
+        if (!held) co_return interrupted();
+        which->start_given_up.reset();
+        // A restart may have had the lock before.
+        const bool is_its = running.has_instance() ? running.number() == number : was_starting;
+        if (which->is_removed || !is_its) co_return outcome<>();
+        if (note && running.has_instance()) note(running);
+        auto stopped = co_await stop_alone(which, unsaved::kept, was_starting);
+        if (!stopped) co_return stopped;
+    }
+    co_return co_await stop_children(which->name(), unsaved::kept);
+}
+
+/// Without the ones that it owns. The caller has the lock.
+task<outcome<>> runtime_lifecycle::stop_alone(runtime_ref which, unsaved data, bool was_starting) {
+    EDDY_ASSERT(which->change_lock.locked());
+    if (which->is_removed) co_return vanished(*which);
+    const runtime_status status = which->running.status();
+    if (which->running.has_instance()) {
+        auto down = co_await take_down(which, data);
+        if (!down) co_return down;
+    } else if (status == runtime_status::starting ||
+               (was_starting && status == runtime_status::failed)) {
+        which->running.mark_stopped();
+    }
+    if (!which->desired.record.running) co_return outcome<>();
+    auto saved = co_await save_is_to_run(which, false);
+    if (saved) co_return outcome<>();
+    co_return with_context(
+        fmt::format("\"{}\" is stopped, but will run again with the next daemon", which->name()),
+        std::move(saved.error()));
 }
 
 task<outcome<>> runtime_lifecycle::stop_children(std::string owner, unsaved data) {
     outcome<> all_stopped;
     for (const runtime_ref& child : registry_.children_of(owner)) {
-        if (child->is_removed || !child->desired.record.running) continue;
-        auto stopped = co_await stop(child, data);
+        const on_parent_stop policy = child->desired.record.policy;
+        if (child->is_removed || policy == on_parent_stop::keep) continue;
+        const bool removes = policy == on_parent_stop::remove && remove_ != nullptr;
+        if (!removes && !child->desired.record.running) continue;
+        auto stopped = removes ? co_await remove_(child, data) : co_await stop(child, data);
         if (!stopped) all_stopped = std::move(stopped);
     }
     co_return all_stopped;
@@ -246,6 +290,7 @@ task<outcome<>> runtime_lifecycle::stop_children(std::string owner, unsaved data
 /// Its loop does not answer.
 outcome<> runtime_lifecycle::fail_stop(managed_runtime& which, problem why) {
     which.running.fail_stop(fmt::format("it could not be stopped: {}", why.message));
+    registry_.note(which, event_kind::failed, which.running.reason());
     registry_.publish_running(which, false);
     log_error(which.name(), which.running.reason());
     return with_context(fmt::format("\"{}\" could not be stopped", which.name()), std::move(why));
@@ -299,6 +344,9 @@ task<outcome<>> runtime_lifecycle::take_down_within(runtime_ref which, duration 
     if (!stopped) co_return fail_stop(*which, std::move(stopped.error()));
     if (running.host()) running.host()->end();
     running.finish_stop(std::move(*stopped));
+    if (!which->is_restarting)
+        registry_.note(*which, event_kind::stopped,
+                       running.lost().empty() ? "" : fmt::format("lost {}", running.lost()));
     if (running.lost().empty())
         report(*which, log_level::info, "stopped");
     else
@@ -347,9 +395,25 @@ task<outcome<>> runtime_lifecycle::restart(runtime_ref which, runtime::settings 
     EDDY_ASSERT(which->change_lock.locked() && which->running.has_instance());
     auto ready = co_await prepare_restart(which, next, data);
     if (!ready) co_return std::unexpected(std::move(ready.error()));
-    const running_state& running = which->running;
     const restart_clients clients = which->desired.type->over_restart;
     which->journal->write(restart_text(reason, restart_time_of(*which), clients));
+    const std::uint64_t before = which->running.number();
+    which->is_restarting = true;
+    auto done = co_await restart_prepared(which, std::move(next), data, std::move(*ready));
+    which->is_restarting = false;
+    const running_state& running = which->running;
+    if (done)
+        registry_.note(*which, event_kind::restarted, std::move(reason));
+    else if (running.status() == runtime_status::running && running.number() != before)
+        registry_.note(*which, event_kind::restarted, "with its old options");
+    co_return done;
+}
+
+task<outcome<>> runtime_lifecycle::restart_prepared(
+    runtime_ref which, runtime::settings next, restart_data data,
+    std::shared_ptr<runtime::handover> handed_over) {
+    const running_state& running = which->running;
+    const restart_clients clients = which->desired.type->over_restart;
     auto listeners = co_await running.where()->take_listeners(running.number());
     if (!listeners) {
         running.where()->resume(running.number());
@@ -357,7 +421,7 @@ task<outcome<>> runtime_lifecycle::restart(runtime_ref which, runtime::settings 
     }
     if (clients == restart_clients::served && *listeners)
         co_return co_await replace(which, std::move(next), std::move(*listeners));
-    co_return co_await restart_with_data(which, std::move(next), data, std::move(*ready),
+    co_return co_await restart_with_data(which, std::move(next), data, std::move(handed_over),
                                          std::move(*listeners));
 }
 
@@ -374,13 +438,13 @@ task<outcome<>> runtime_lifecycle::restart_with_data(
     runtime::settings old_options = std::move(*desired.options);
     desired.options = std::move(next);
     running.keep_handover(data == restart_data::kept ? handed_over : nullptr);
-    auto up = co_await bring_up_on(which, where, listeners);
+    auto up = co_await bring_up_on(which, where, {nullptr, listeners});
     if (up) co_return outcome<>();
     desired.options = std::move(old_options);
     // Its old files may lack what they lacked before.
     if (handed_over) handed_over->has_new_files = false;
     running.keep_handover(handed_over);
-    auto again = co_await bring_up_on(which, where, listeners);
+    auto again = co_await bring_up_on(which, where, {nullptr, listeners});
     if (again) co_return up;
     co_return with_context(
         fmt::format("it is stopped, and did not start with its old options either ({}){}",
@@ -420,7 +484,7 @@ task<outcome<>> runtime_lifecycle::replace(
     report(*which, log_level::info, start_text(*started));
     which->replaced.push_back(before);
     ending_.spawn(end_replaced(which, before.number, drain));
-    co_await await_replaced(which, max_replaced_instances, duration::zero());
+    co_await await_replaced(which, max_replaced_instances, surplus_patience);
     co_return outcome<>();
 }
 
@@ -466,6 +530,29 @@ task<void> runtime_lifecycle::await_replaced(runtime_ref which, std::size_t most
     }
 }
 
+task<outcome<>> runtime_lifecycle::restart(runtime_ref which, restart_data data) {
+    {
+        auto held = co_await lock_unless_starting(which, "restart");
+        if (!held) co_return std::unexpected(std::move(held.error()));
+        if (which->is_removed) co_return vanished(*which);
+        if (which->running.has_instance()) {
+            const std::string context =
+                fmt::format("\"{}\" was not restarted, and goes on as before", which->name());
+            auto good = co_await check_restart(which, *which->desired.options, data);
+            if (!good) co_return with_context(context, std::move(good.error()));
+            auto done = co_await restart(which, *which->desired.options, data, "as asked");
+            if (done) co_return outcome<>();
+            const running_state& running = which->running;
+            const bool goes_on =
+                running.has_instance() && running.status() != runtime_status::failed;
+            co_return with_context(
+                goes_on ? context : fmt::format("\"{}\" was not restarted", which->name()),
+                std::move(done.error()));
+        }
+    }
+    co_return co_await start(which);
+}
+
 task<outcome<>> runtime_lifecycle::reload(runtime_ref which, restart_data data) {
     auto held = co_await lock_unless_starting(which, "reload");
     if (!held) co_return std::unexpected(std::move(held.error()));
@@ -481,8 +568,8 @@ task<outcome<>> runtime_lifecycle::reload(runtime_ref which, restart_data data) 
     if (data == restart_data::kept) {
         const auto read_again = [](runtime::instance& on) { return on.reread(); };
         which->is_rereading = true;
-        auto reread =
-            co_await running.where()->on_instance(running.number(), reread_patience, read_again);
+        auto reread = co_await running.where()->change_instance(running.number(), reread_patience,
+                                                                read_again);
         which->is_rereading = false;
         // Replaced instances write to logs, too.
         for (const replaced_instance& each : which->replaced)
@@ -490,16 +577,42 @@ task<outcome<>> runtime_lifecycle::reload(runtime_ref which, restart_data data) 
         if (!reread) co_return with_context(context, std::move(reread.error()));
         if (*reread) {
             which->journal->write("files read again");
+            registry_.note(*which, event_kind::reloaded, "files read again");
             co_return outcome<>();
         }
     }
     auto restarted =
         co_await restart(which, *which->desired.options, data, "to read its files again");
-    if (restarted) co_return outcome<>();
+    if (restarted) {
+        registry_.note(*which, event_kind::reloaded, "restarted");
+        co_return outcome<>();
+    }
     const bool goes_on = running.has_instance() && running.status() != runtime_status::failed;
     co_return with_context(
         goes_on ? context : fmt::format("\"{}\" was not reloaded", which->name()),
         std::move(restarted.error()));
+}
+
+task<outcome<>> runtime_lifecycle::reload_script(runtime_ref which) {
+    auto held = co_await lock_unless_starting(which, "reload");
+    if (!held) co_return std::unexpected(std::move(held.error()));
+    if (which->is_removed) co_return vanished(*which);
+    const running_state& running = which->running;
+    if (!running.has_instance()) co_return not_running(*which);
+    which->is_rereading = true;
+    auto reloaded = co_await running.where()->change_instance(
+        running.number(), reread_patience,
+        [](runtime::instance& on) { return on.reload_script(); });
+    which->is_rereading = false;
+    if (!reloaded && reloaded.error().status == 409) co_return std::unexpected(reloaded.error());
+    if (!reloaded)
+        co_return with_context(fmt::format("the script of \"{}\" was not reloaded, and goes on as "
+                                           "before",
+                                           which->name()),
+                               std::move(reloaded.error()));
+    which->journal->write("script loaded again");
+    registry_.note(*which, event_kind::reloaded, "script loaded again");
+    co_return outcome<>();
 }
 
 edit_plan runtime_lifecycle::plan(const managed_runtime& which,
@@ -539,8 +652,8 @@ task<outcome<edit_effect>> runtime_lifecycle::apply(runtime_ref which, runtime::
     const edit_plan planned = plan(*which, next);
     if (planned.effect == edit_effect::live) {
         auto take = [next](runtime::instance& on) { return on.apply(next); };
-        auto applied =
-            co_await running.where()->on_instance(running.number(), loop_patience, std::move(take));
+        auto applied = co_await running.where()->change_instance(running.number(), loop_patience,
+                                                                 std::move(take));
         if (!applied) co_return std::unexpected(std::move(applied.error()));
         desired.options = std::move(next);
         which->journal->write("options changed");
@@ -582,19 +695,61 @@ task<void> runtime_lifecycle::refresh() {
     co_await asking.join();
 }
 
+task<void> runtime_lifecycle::refresh_briefly() {
+    scope asking(co_await current_source());
+    for (const auto& each : loops_) asking.spawn(refresh_briefly_from(*each));
+    co_await asking.join();
+}
+
+template <class Vitals>
+void runtime_lifecycle::refresh_one(managed_runtime& which, Vitals fresh) {
+    running_state& running = which.running;
+    const bool was_degraded = is_degraded(running);
+    running.refresh(std::move(fresh));
+    if (running.status() != runtime_status::running || is_degraded(running) == was_degraded) return;
+    if (was_degraded)
+        registry_.note(which, event_kind::recovered);
+    else
+        registry_.note(which, event_kind::degraded, running.vitals().fault);
+}
+
+task<void> runtime_lifecycle::watch_faults() {
+    while (co_await registry_.events()->followed()) {
+        co_await refresh_briefly();
+        if (!co_await loop::current().sleep_for(fault_pause)) co_return;
+    }
+}
+
 task<void> runtime_lifecycle::refresh_from(loop_runtimes& where) {
     auto counted = co_await where.vitals();
     if (!counted) co_return;
     for (const runtime_ref& each : registry_.all()) {
         if (each->running.where() != &where) continue;
         const auto found = counted->find(each->running.number());
-        if (found != counted->end()) each->running.refresh(std::move(found->second));
+        if (found != counted->end()) refresh_one(*each, std::move(found->second));
         for (replaced_instance& before : each->replaced) {
             const auto its = counted->find(before.number);
             if (its == counted->end()) continue;
             before.connections = its->second.counted.connections_now;
         }
     }
+}
+
+task<void> runtime_lifecycle::refresh_briefly_from(loop_runtimes& where) {
+    auto counted = co_await where.briefs();
+    if (!counted) co_return;
+    const auto find = [&counted](std::uint64_t number) -> runtime_brief* {
+        const auto at = std::ranges::lower_bound(*counted, number, {}, &runtime_brief::number);
+        return at != counted->end() && at->number == number ? &*at : nullptr;
+    };
+    registry_.for_each([&](managed_runtime& each) {
+        if (each.running.where() != &where) return;
+        if (runtime_brief* const its = find(each.running.number()))
+            refresh_one(each, std::move(*its));
+        for (replaced_instance& before : each.replaced)
+            if (const runtime_brief* const its = find(before.number))
+                before.connections = its->clients.connections;
+    });
 }
 
 // --- Shutdown -------------------------------------------------------------------------------
@@ -634,12 +789,28 @@ task<void> runtime_lifecycle::prepare_for_shutdown(runtime_ref which, duration d
 task<bool> runtime_lifecycle::shut_down(duration drain) {
     is_shutting_down_ = true;
     bool complete = true;
+    const time_point begun = loop::current().now();
+    event users_end;
     scope stopping(co_await current_source());
+    stopping.spawn(stop_users(drain, complete, users_end));
+    static_cast<void>(
+        co_await with_timeout(std::min(drain / 2, longest_users_time), users_end.wait()));
+    const duration left = drain - std::min<duration>(drain, loop::current().now() - begun);
     for (const runtime_ref& each : registry_.all())
-        stopping.spawn(stop_for_shutdown(each, drain, complete));
+        if (!uses_others(*each)) stopping.spawn(stop_for_shutdown(each, left, complete));
     co_await stopping.join();
     co_await ending_.join();
+    co_await registry_.events()->close();
     co_return complete;
+}
+
+/// Proxies and clients, before what they use: no request of theirs is refused there then.
+task<void> runtime_lifecycle::stop_users(duration drain, bool& complete, event& end) {
+    scope stopping(co_await current_source());
+    for (const runtime_ref& each : registry_.all())
+        if (uses_others(*each)) stopping.spawn(stop_for_shutdown(each, drain, complete));
+    co_await stopping.join();
+    end.set();
 }
 
 task<void> runtime_lifecycle::stop_for_shutdown(runtime_ref which, duration drain, bool& complete) {
@@ -654,7 +825,7 @@ task<void> runtime_lifecycle::stop_for_shutdown(runtime_ref which, duration drai
     if (!down) complete = false;
     if (which->running.handover())
         report(*which, log_level::warn, fmt::format("lost {}", handover_loss));
-    which->journal->close();
+    which->end_followers();
 }
 
 }  // namespace eddy::daemon

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <eddy/io/blocking.hpp>
+#include <eddy/io/event.hpp>
 #include <eddy/io/loop_group.hpp>
 #include <eddy/io/scope.hpp>
 #include <eddy/io/semaphore.hpp>
@@ -34,11 +35,25 @@ inline constexpr duration starting_patience = std::chrono::seconds(2);
 /// Time for clients of a replaced instance to finish, unless its drain is longer. A stop ends it.
 inline constexpr duration replaced_drain = std::chrono::minutes(10);
 
+/// Pause between two looks for faults while events are followed.
+inline constexpr duration fault_pause = std::chrono::seconds(1);
+
 struct lifecycle_options {
     /// For a runtime whose own options do not say how long its connections may take to finish.
     duration drain{};
     /// Folder of the files that take data from one instance to the next.
     std::string handover_folder;
+};
+
+/// Parts of an instance on their way to one of another process.
+struct departure {
+    std::shared_ptr<runtime::passed_listeners> sockets = nullptr;  ///< null: it has none
+    std::shared_ptr<runtime::handover> data = nullptr;             ///< null: it needs none
+    /// Living connections.
+    std::vector<runtime::passed_client> clients = {};
+    /// For come_back(): its own ones, and their loop.
+    std::shared_ptr<runtime::inherited_listeners> listeners = nullptr;
+    loop_runtimes* where = nullptr;
 };
 
 /// The control loop's. Everything given outlives it.
@@ -51,25 +66,44 @@ public:
     runtime_lifecycle(runtime_registry& registry, const state_access& state, blocking_pool& disk,
                       loop_group& loops, lifecycle_options options, host_factory make_host);
 
+    /// Removes a runtime, for owned ones that go with their owner's stop.
+    using remover = std::function<task<outcome<>>(runtime_ref which, unsaved data)>;
+    void set_remover(remover remove) { remove_ = std::move(remove); }
+
     // Changes. Each takes the runtime's change_lock; start() and stop() save what is desired, too.
 
     task<outcome<>> start(runtime_ref which);
     /// Stops a runtime and the ones that it owns. running_state::lost() is then what each has lost.
     task<outcome<>> stop(runtime_ref which, unsaved data = unsaved::kept);
+    /// The same on behalf of its instance `number`: nothing happens once it has another one, or
+    /// none. `note` is called in the moment before the stop.
+    task<outcome<>> stop_instance(runtime_ref which, std::uint64_t number,
+                                  std::function<void(running_state& of)> note = {});
+    /// Restarts the runtime with its data, or starts one that does not run.
+    task<outcome<>> restart(runtime_ref which, restart_data data = restart_data::kept);
     /// Reads the runtime's files again while it runs; where that is not possible, restarts it.
     task<outcome<>> reload(runtime_ref which, restart_data data = restart_data::kept);
+    /// Loads the script of the runtime's --lua again; its connections stay. On failure the script
+    /// stays that it has.
+    task<outcome<>> reload_script(runtime_ref which);
     task<outcome<std::uint64_t>> send(runtime_ref which, std::string message);
 
     /// Every instance writes what must last, and holds changes until shut_down(). Fails with the
     /// reasons of the instances that cannot; all of them serve as before then.
     task<outcome<>> prepare_shutdown(duration drain);
     /// Stops every instance, with `drain` for all of them together, and leaves the stored state
-    /// alone. Nothing is started from then on. False when a loop did not answer.
+    /// alone; those of types that use other runtimes begin, see type::uses_others. Nothing is
+    /// started from then on. False when a loop did not answer.
     task<bool> shut_down(duration drain);
 
     /// Brings the vitals of every instance up to date. A loop that does not answer leaves those of
     /// its instances as they were.
     task<void> refresh();
+    /// The same for the vitals of runtime_brief alone, in far less time.
+    task<void> refresh_briefly();
+    /// Looks for faults each fault_pause while events are followed, so that a runtime's degradation
+    /// is one of them. Ends with its cancellation.
+    task<void> watch_faults();
     std::size_t loops() const noexcept { return loops_.size(); }
 
     // For other changes. Those below expect the caller to hold the change_lock, and leave the
@@ -87,6 +121,30 @@ public:
     task<outcome<>> take_down(runtime_ref which, unsaved data);
     /// Plan of apply() for a running instance.
     edit_plan plan(const managed_runtime& which, const runtime::settings& next) const;
+    // An upgrade of the daemon: instances of another process take the place of those here.
+
+    /// An instance serves on, while one of the other process gets copies of its sockets.
+    static task<outcome<departure>> share(runtime_ref which);
+    /// No other instance came of it.
+    static void unshare(const managed_runtime& which);
+    /// Stops an instance whose type does not serve in two processes, with its data and listeners
+    /// kept: clients that connect wait. On failure it serves as before.
+    task<outcome<departure>> depart(runtime_ref which);
+    /// Starts it again after depart(), since the other process has failed.
+    task<outcome<>> come_back(runtime_ref which, departure from);
+    /// Passes living connections on to the other process.
+    using client_sender =
+        std::function<task<void>(std::string name, std::vector<runtime::passed_client> clients)>;
+    /// The other process serves: accepts no more, passes on the clients that can be moved, and
+    /// stops once the others have finished.
+    task<void> leave(runtime_ref which, client_sender pass_on);
+    /// Starts what the other process has shared, or what has departed there. It accepts no
+    /// client before open().
+    task<outcome<>> arrive(runtime_ref which, departure from);
+    static task<outcome<>> open(runtime_ref which);
+    static task<outcome<>> take_clients(runtime_ref which,
+                                        std::vector<runtime::passed_client> clients);
+
     /// Checks of apply() before a restart.
     static task<outcome<>> check_restart(runtime_ref which, runtime::settings next,
                                          restart_data data);
@@ -98,19 +156,23 @@ public:
 private:
     loop_runtimes& least_loaded() noexcept;
     duration drain_of(const managed_runtime& which) const;
+    /// Time limit for a runtime's files to be written.
+    static duration file_time_of(const managed_runtime& which);
     duration restart_drain_of(const managed_runtime& which) const;
     /// Time after which clients of the instance before are closed at the latest, as users see it.
     duration restart_time_of(const managed_runtime& which) const;
 
     task<outcome<>> save_is_to_run(runtime_ref which, bool is_to_run);
+    task<outcome<>> stop_alone(runtime_ref which, unsaved data, bool was_starting);
     task<outcome<>> stop_children(std::string owner, unsaved data);
     outcome<> fail_stop(managed_runtime& which, problem why);
     task<outcome<>> prepare_stop(runtime_ref which, duration drain);
     task<outcome<>> take_down_within(runtime_ref which, duration drain);
-    task<outcome<>> bring_up_on(runtime_ref which, loop_runtimes& where,
-                                std::shared_ptr<runtime::inherited_listeners> listeners);
+    task<outcome<>> bring_up_on(runtime_ref which, loop_runtimes& where, inheritance from);
     task<outcome<>> restart(runtime_ref which, runtime::settings next, restart_data data,
                             std::string reason);
+    task<outcome<>> restart_prepared(runtime_ref which, runtime::settings next, restart_data data,
+                                     std::shared_ptr<runtime::handover> handed_over);
     task<outcome<>> restart_with_data(runtime_ref which, runtime::settings next, restart_data data,
                                       std::shared_ptr<runtime::handover> handed_over,
                                       std::shared_ptr<runtime::inherited_listeners> listeners);
@@ -124,14 +186,19 @@ private:
     task<std::shared_ptr<runtime::handover>> make_handover();
     task<void> prepare_for_shutdown(runtime_ref which, duration drain,
                                     std::vector<std::string>& refusals);
+    task<void> stop_users(duration drain, bool& complete, event& end);
     task<void> stop_for_shutdown(runtime_ref which, duration drain, bool& complete);
     task<void> refresh_from(loop_runtimes& where);
+    task<void> refresh_briefly_from(loop_runtimes& where);
+    template <class Vitals>
+    void refresh_one(managed_runtime& which, Vitals fresh);
 
     runtime_registry& registry_;
     const state_access& state_;
     blocking_pool& disk_;
     const lifecycle_options options_;
     const host_factory make_host_;
+    remover remove_;
     std::vector<std::unique_ptr<loop_runtimes>> loops_;
     std::uint64_t last_number_ = 0;
     bool is_shutting_down_ = false;

@@ -15,6 +15,9 @@ namespace eddy::daemon {
 /// Parses by the table of the type's options, and applies its check of what the table cannot say.
 outcome<runtime::settings> check_options(const runtime::type& type, const json& given);
 
+/// Checks files that options name, where the type does, before options of a user are stored.
+outcome<> check_files(const runtime::type& type, const runtime::settings& chosen);
+
 /// Options with their secrets masked: what is shown ends up in reports and logs. `type` may be
 /// null.
 json mask_secrets(const runtime::type* type, json options);
@@ -23,8 +26,9 @@ json mask_secrets(const runtime::type* type, json options);
 /// the stored one, so it is taken out of `changed`. Refuses (400) the mask in another text.
 outcome<> unmask_secrets(const runtime::type& type, const json& stored, json& changed);
 
-/// The options that differ and are not live, in the order of the table. A running instance can take
-/// `next` in the place of `now` if there are none. The names are the table's.
+/// The options whose values differ, given or by default, and that are not live, in the order of the
+/// table. A running instance can take `next` in the place of `now` if there are none. The names are
+/// the table's.
 std::vector<std::string_view> restart_options(const runtime::type& type,
                                               const runtime::settings& now,
                                               const runtime::settings& next);

@@ -27,6 +27,9 @@ runtime::type secretive_type() {
     login.help = "a secret";
     login.shown = all_but_the_user;
     made.options.push_back(login);
+    login.name = "logins";
+    login.kind = runtime::option_kind::list;
+    made.options.push_back(login);
     return made;
 }
 
@@ -65,6 +68,21 @@ TEST_F(runtime_options_test, a_masked_value_means_the_stored_one) {
     EXPECT_TRUE(changed.at("login").is_null()) << "taken back";
 }
 
+TEST_F(runtime_options_test, items_of_a_list_are_masked_alone) {
+    const json stored = {{"logins", {"ann:swordfish", "bob:tuna"}}};
+    EXPECT_EQ(mask_secrets(&type_, stored).at("logins"), json({"ann:***", "bob:***"}));
+    json changed = {{"logins", {"bob:***", "eve:eel"}}};
+    ASSERT_TRUE(unmask_secrets(type_, stored, changed));
+    EXPECT_EQ(changed.at("logins"), json({"bob:tuna", "eve:eel"}));
+    changed = {{"logins", "ann:***"}};
+    ASSERT_TRUE(unmask_secrets(type_, stored, changed));
+    EXPECT_EQ(changed.at("logins"), json::array({"ann:swordfish"}));
+    changed = {{"logins", {"eve:***"}}};
+    const auto refused = unmask_secrets(type_, stored, changed);
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().message.find("write the secret itself"), std::string::npos);
+}
+
 TEST_F(runtime_options_test, a_mask_elsewhere_is_refused) {
     json changed = {{"login", "bob:***"}};
     const auto unmasked = unmask_secrets(type_, stored_, changed);
@@ -86,6 +104,13 @@ TEST_F(runtime_options_test, a_change_needs_a_restart_for_options_that_are_not_l
     EXPECT_EQ(between({{"port", 81}, {"level", 2}}), port);
     EXPECT_EQ(between({{"port", 81}, {"level", 3}}), port);
     EXPECT_EQ(between({{"level", 2}}), port);
+}
+
+TEST_F(runtime_options_test, a_default_that_is_written_out_needs_no_restart) {
+    const auto now = parsed(json::object());
+    const auto written = parsed({{"port", 1000}, {"lingering", false}});
+    EXPECT_THAT(restart_options(type_, now, written), ::testing::IsEmpty());
+    EXPECT_THAT(restart_options(type_, written, now), ::testing::IsEmpty()) << "taken back";
 }
 
 }  // namespace

@@ -11,12 +11,17 @@ namespace eddy::daemon {
 runtime_parts::runtime_parts(const state_store& store, blocking_pool& disk, loop_group& loops,
                              runtime_parts_options options)
     : journals_(std::move(options.journal_folder)),
+      control_(std::move(options.control)),
       state_(store, disk),
       registry(options.types, options.runtimes),
       lifecycle(registry, state_, disk, loops, {options.drain, std::move(options.handover_folder)},
                 host_factory()),
-      editor(registry, lifecycle, state_, journals_),
-      restore(registry, lifecycle, editor, state_, journals_, disk, options.address_grace) {}
+      editor(registry, lifecycle, state_, journals_, disk),
+      restore(registry, lifecycle, editor, state_, journals_, disk, options.address_grace),
+      stacks(registry, lifecycle, editor, state_) {
+    lifecycle.set_remover(
+        [this](runtime_ref which, unsaved data) { return editor.remove(std::move(which), data); });
+}
 
 runtime_parts::~runtime_parts() {
     *self_ = nullptr;
@@ -25,7 +30,9 @@ runtime_parts::~runtime_parts() {
 
 runtime_lifecycle::host_factory runtime_parts::host_factory() {
     return [this](std::string name, std::uint64_t number) {
-        return make_host(self_, {registry.published(), messages_}, std::move(name), number);
+        const runtime_ref which = registry.get(name);
+        return make_host(self_, {registry.published(), messages_, control_},
+                         which ? which->messages() : nullptr, std::move(name), number);
     };
 }
 

@@ -15,6 +15,7 @@
 #include "daemon/runtimes/runtime_lifecycle.hpp"
 #include "daemon/runtimes/runtime_registry.hpp"
 #include "daemon/runtimes/state_restore.hpp"
+#include "daemon/stacks/stack_editor.hpp"
 #include "daemon/state/state_access.hpp"
 #include "daemon/state/state_store.hpp"
 #include "runtime/host/message_bus.hpp"
@@ -28,8 +29,9 @@
 
 namespace eddy::daemon {
 
-/// Most runtimes of a daemon.
-inline constexpr std::size_t runtime_limit = 1000;
+/// Most runtimes of a daemon, where --max-runtimes does not say otherwise. One that serves has at
+/// least one open file, and many systems allow a process 20,000 or fewer.
+inline constexpr std::size_t runtime_limit = 20'000;
 
 struct runtime_parts_options {
     std::span<const runtime::type> types;
@@ -37,6 +39,8 @@ struct runtime_parts_options {
     /// next.
     std::string journal_folder;
     std::string handover_folder;
+    /// For runtimes that change others.
+    runtime::control_access control = {};
     /// For a runtime whose own options do not say how long its connections may take to finish.
     duration drain = std::chrono::seconds(5);
     std::size_t runtimes = runtime_limit;  ///< kept at most
@@ -53,6 +57,12 @@ struct runtime_parts {
     runtime_parts(const runtime_parts&) = delete;
     runtime_parts& operator=(const runtime_parts&) = delete;
 
+    /// Writes what journals have. Waits for the disk.
+    void flush_journals() { journals_.flush(); }
+    /// Writes what journals have, and nothing from then on: their files are another process's.
+    /// Waits for the disk.
+    void stop_journals() { journals_.stop(); }
+
 private:
     runtime_lifecycle::host_factory host_factory();
 
@@ -61,6 +71,7 @@ private:
     const std::shared_ptr<runtime::message_bus> messages_ =
         std::make_shared<runtime::message_bus>();
     journal_files journals_;
+    const runtime::control_access control_;
     const state_access state_;
 
 public:
@@ -68,6 +79,7 @@ public:
     runtime_lifecycle lifecycle;
     runtime_editor editor;
     state_restore restore;
+    stack_editor stacks;
 };
 
 }  // namespace eddy::daemon

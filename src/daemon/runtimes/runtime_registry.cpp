@@ -48,6 +48,13 @@ outcome<runtime_ref> runtime_registry::find(std::string_view name_or_id) const {
     return std::unexpected(runtime::unknown_runtime(name_or_id, names));
 }
 
+bool runtime_registry::was_named(std::string_view id, std::string_view name) const {
+    return std::ranges::any_of(runtimes_, [&](const auto& each) {
+        const runtime_record& record = each.second->desired.record;
+        return record.id == id && record.former_name == name;
+    });
+}
+
 runtime_ref runtime_registry::get(std::string_view name) const {
     const auto found = runtimes_.find(name);
     return found == runtimes_.end() ? nullptr : found->second;
@@ -72,9 +79,21 @@ std::vector<runtime_ref> runtime_registry::all() const {
 
 std::vector<runtime_ref> runtime_registry::children_of(std::string_view owner) const {
     std::vector<runtime_ref> children;
-    for (const auto& [name, entry] : runtimes_)
-        if (entry->desired.record.owner == owner) children.push_back(entry);
+    const std::string name(owner);
+    for (auto at = owned_.lower_bound({name, ""}); at != owned_.end() && at->first == name; ++at)
+        children.push_back(get(at->second));
     return children;
+}
+
+void runtime_registry::note_owner(const managed_runtime& of) {
+    const runtime_record& record = of.desired.record;
+    if (!record.owner.empty()) owned_.emplace(record.owner, record.name);
+}
+
+void runtime_registry::forget_owner(const managed_runtime& of) {
+    const runtime_record& record = of.desired.record;
+    const std::size_t erased = owned_.erase({record.owner, record.name});
+    EDDY_ASSERT(erased == (record.owner.empty() ? 0U : 1U));
 }
 
 outcome<> runtime_registry::check_owner(std::string_view owner, std::string_view of) const {
@@ -135,16 +154,21 @@ void runtime_registry::add(runtime_ref fresh) {
         fresh->running.reject(fmt::format("this Eddy has no runtimes of type \"{}\"", record.type));
     } else {
         desired.type = *type;
-        auto options = check_options(**type, record.options);
-        if (options)
-            desired.options = std::move(*options);
-        else
-            fresh->running.reject(
-                fmt::format("its options are not valid: {}", options.error().message));
+        read_options(*fresh);
     }
     const bool is_new = runtimes_.emplace(record.name, fresh).second;
     EDDY_ASSERT(is_new);
+    note_owner(*fresh);
     published_->add(record.name, record.id, record.group);
+}
+
+void runtime_registry::read_options(managed_runtime& which) {
+    EDDY_ASSERT(which.desired.type != nullptr);
+    auto options = check_options(*which.desired.type, which.desired.record.options);
+    if (options)
+        which.desired.options = std::move(*options);
+    else
+        which.running.reject(fmt::format("its options are not valid: {}", options.error().message));
 }
 
 void runtime_registry::remove(const managed_runtime& which) {
@@ -157,6 +181,7 @@ void runtime_registry::forget(const managed_runtime& which) {
     EDDY_ASSERT(has(which) && !which.running.has_instance());
     // The map's reference may be the last one.
     const std::string name = which.name();
+    forget_owner(which);
     runtimes_.erase(name);
     published_->remove(name);
 }
@@ -165,8 +190,51 @@ void runtime_registry::set_record(managed_runtime& which, runtime_record fresh) 
     runtime_record& record = which.desired.record;
     EDDY_ASSERT(has(which));
     EDDY_ASSERT(fresh.name == record.name && fresh.type == record.type && fresh.id == record.id);
+    forget_owner(which);
     record = std::move(fresh);
+    note_owner(which);
     published_->set_group(record.name, record.group);
+}
+
+void runtime_registry::set_owner(managed_runtime& which, std::string owner) {
+    EDDY_ASSERT(has(which));
+    forget_owner(which);
+    which.desired.record.owner = std::move(owner);
+    note_owner(which);
+}
+
+void runtime_registry::rename(managed_runtime& which, std::string to) {
+    EDDY_ASSERT(has(which) && !runtimes_.contains(to));
+    runtime_record& record = which.desired.record;
+    record.former_name = record.name;
+    for (const runtime_ref& child : children_of(record.name)) set_owner(*child, to);
+    forget_owner(which);
+    published_->rename(record.name, to);
+    auto node = runtimes_.extract(record.name);
+    node.key() = to;
+    runtimes_.insert(std::move(node));
+    record.name = std::move(to);
+    note_owner(which);
+    EDDY_ASSERT(has(which));
+}
+
+runtime_registry::reserved_name runtime_registry::reserve(std::string name) {
+    reserved_.insert(name);
+    return {*this, std::move(name)};
+}
+
+void runtime_registry::note(const managed_runtime& of, event_kind kind, std::string detail) const {
+    const runtime_record& record = of.desired.record;
+    EDDY_ASSERT(!record.name.empty() && !record.type.empty());
+    runtime_event event;
+    event.kind = kind;
+    event.name = record.name;
+    event.id = record.id;
+    event.type = record.type;
+    event.owner = record.owner;
+    event.group = record.group;
+    event.detail = std::move(detail);
+    events_->note(std::move(event));
 }
 
 void runtime_registry::publish_running(const managed_runtime& which, bool is_running) {

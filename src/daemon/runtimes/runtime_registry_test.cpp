@@ -74,6 +74,24 @@ TEST_F(runtime_registry_test, derives_type_and_options_and_says_what_is_wrong_wi
     EXPECT_FALSE(invalid->desired.options);
 }
 
+TEST_F(runtime_registry_test, knows_children_by_their_present_owner) {
+    const runtime_ref top = add(record("top"));
+    const runtime_ref child = add(record("child", "top"));
+    const runtime_ref leaf = add(record("leaf", "child"));
+    registry_.rename(*child, "kid");
+    EXPECT_THAT(registry_.children_of("top"), ElementsAre(child));
+    EXPECT_THAT(registry_.children_of("child"), IsEmpty());
+    EXPECT_THAT(registry_.children_of("kid"), ElementsAre(leaf));
+    runtime_record fresh = leaf->desired.record;
+    fresh.owner = "top";
+    registry_.set_record(*leaf, fresh);
+    EXPECT_THAT(registry_.children_of("top"), ElementsAre(child, leaf));
+    registry_.set_owner(*leaf, "");
+    registry_.forget(*child);
+    EXPECT_THAT(registry_.children_of("top"), IsEmpty());
+    EXPECT_THAT(registry_.children_of("kid"), IsEmpty());
+}
+
 TEST_F(runtime_registry_test, knows_children_and_refuses_owners_that_cannot_be) {
     add(record("top"));
     const runtime_ref middle = add(record("middle", "top"));

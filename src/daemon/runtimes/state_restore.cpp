@@ -13,14 +13,39 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace eddy::daemon {
 namespace {
 
 /// Between the first two attempts to start what found its address taken; then twice as long.
 constexpr duration first_restart_pause = std::chrono::milliseconds(50);
+
+/// A renaming that was cut off has left two records of one id, and owned runtimes of the old name.
+/// Takes the old records, and returns their names.
+std::vector<std::string> take_remnants(std::vector<runtime_record>& records) {
+    std::map<std::string, const runtime_record*> renamed;  // by the former name
+    for (const runtime_record& each : records)
+        if (!each.former_name.empty()) renamed.emplace(each.former_name, &each);
+    std::vector<std::string> names;
+    std::map<std::string, std::string> owners;
+    for (const auto& [former, now] : renamed) {
+        const auto other = std::ranges::find(records, former, &runtime_record::name);
+        if (other != records.end() && other->id == now->id) names.push_back(former);
+        if (other == records.end() || other->id == now->id) owners.emplace(former, now->name);
+    }
+    for (runtime_record& each : records)
+        if (const auto found = owners.find(each.owner); found != owners.end())
+            each.owner = found->second;
+    std::erase_if(records, [&names](const runtime_record& each) {
+        return std::ranges::find(names, each.name) != names.end();
+    });
+    return names;
+}
 
 }  // namespace
 
@@ -40,6 +65,9 @@ task<outcome<>> state_restore::load() {
     EDDY_ASSERT(registry_.size() == 0 && loaded_.empty());
     auto read = co_await state_.load(unfinished::removed);
     if (!read) co_return std::unexpected(std::move(read.error()));
+    for (const std::string& name : take_remnants(read->records))
+        if (auto erased = co_await state_.erase(name); !erased)
+            log_error("daemon", erased.error().message);
     std::vector<std::string> names;
     for (const runtime_record& each : read->records) names.push_back(each.name);
     auto earlier = co_await load_journals(std::move(names));
@@ -121,8 +149,9 @@ task<outcome<reread_summary>> state_restore::reread() {
         const runtime_ref known = registry_.get(name);
         const auto old = before.find(name);
         if (known == nullptr) {
-            // One that was removed since the store was read.
+            // One that was removed or renamed since the store was read.
             if (old != before.end() || removed.contains(name)) continue;
+            if (registry_.was_named(fresh.id, name)) continue;
             co_await add_found(std::move(fresh), std::move((*earlier)[name]), summary);
             continue;
         }

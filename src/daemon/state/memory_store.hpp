@@ -26,6 +26,18 @@ public:
         records_.erase(std::string(name));
         return {};
     }
+    outcome<> stage(const state_change&) const override {
+        if (is_full) return refuse(507, "the store is full");
+        return {};
+    }
+    outcome<> commit(const state_change& change) const override {
+        if (is_full) return refuse(507, "the store is full");
+        const std::lock_guard lock(mutex_);
+        for (const runtime_record& each : change.saved) records_[each.name] = each;
+        for (const std::string& name : change.erased) records_.erase(name);
+        return {};
+    }
+    void discard(const state_change&) const override {}
     bool contains(std::string_view name) const override {
         const std::lock_guard lock(mutex_);
         return records_.contains(name);

@@ -25,6 +25,29 @@ task<outcome<>> state_access::erase(std::string name) const {
     co_return std::move(*erased);
 }
 
+task<outcome<>> state_access::stage(const state_change& change) const {
+    const state_store& store = store_;
+    auto staged = co_await run_blocking(disk_, [&store, &change] { return store.stage(change); });
+    if (!staged)
+        co_return refuse(503,
+                         fmt::format("the state could not be saved: {}", staged.error().message()));
+    co_return std::move(*staged);
+}
+
+task<outcome<>> state_access::commit(const state_change& change) const {
+    const state_store& store = store_;
+    auto made = co_await run_blocking(disk_, [&store, &change] { return store.commit(change); });
+    if (!made)
+        co_return refuse(503,
+                         fmt::format("the state could not be saved: {}", made.error().message()));
+    co_return std::move(*made);
+}
+
+task<void> state_access::discard(const state_change& change) const {
+    const state_store& store = store_;
+    static_cast<void>(co_await run_blocking(disk_, [&store, &change] { store.discard(change); }));
+}
+
 task<bool> state_access::contains(std::string name) const {
     const state_store& store = store_;
     const auto there =

@@ -21,6 +21,10 @@ public:
     /// Refuses as the store does, and (503) without a thread of the pool.
     task<outcome<>> save(runtime_record record) const;
     task<outcome<>> erase(std::string name) const;
+    /// The halves of a change in one step. The caller keeps `change` until they have ended.
+    task<outcome<>> stage(const state_change& change) const;
+    task<outcome<>> commit(const state_change& change) const;
+    task<void> discard(const state_change& change) const;
     /// False, too, where it cannot be found out.
     task<bool> contains(std::string name) const;
     task<outcome<loaded_state>> load(unfinished what) const;

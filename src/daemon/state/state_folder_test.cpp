@@ -238,5 +238,75 @@ TEST(record_json, survives_a_round_trip_of_odd_texts) {
     EXPECT_EQ(*record_from_json(*parsed), record);
 }
 
+// --- Changes of several records ----------------------------------------------------------------
+
+TEST_F(state_folder_test, a_change_is_made_in_one_step) {
+    const state_folder all(folder_ + "/state");
+    ASSERT_TRUE(all.save(record("old")));
+    const state_change change{{record("a"), record("b")}, {"old", "never"}};
+    ASSERT_TRUE(all.stage(change));
+    ASSERT_TRUE(store().load(unfinished::kept));
+    EXPECT_EQ(store().load(unfinished::kept)->records.size(), 1U) << "nothing has changed yet";
+    ASSERT_TRUE(all.commit(change));
+    EXPECT_TRUE(fs::exists(file("a.json")) && fs::exists(file("b.json")));
+    EXPECT_FALSE(fs::exists(file("old.json")));
+    EXPECT_FALSE(fs::exists(folder_ + "/state/change.json"));
+    EXPECT_EQ(fs::status(file("a.json")).permissions(), fs::perms(0600));
+    ASSERT_TRUE(all.stage({{record("c")}, {"a"}}));
+    all.discard({{record("c")}, {"a"}});
+    EXPECT_EQ(store().load()->records.size(), 2U);
+    EXPECT_EQ(std::distance(fs::directory_iterator(file("")), {}), 2);
+}
+
+TEST_F(state_folder_test, a_stage_that_fails_leaves_nothing) {
+    // A folder is in the way of the second record.
+    fs::create_directory(file(".b.json.new"));
+    const auto staged = store().stage({{record("a"), record("b")}, {}});
+    ASSERT_FALSE(staged);
+    EXPECT_FALSE(fs::exists(file(".a.json.new")));
+    EXPECT_FALSE(fs::exists(folder_ + "/state/change.new"));
+}
+
+TEST_F(state_folder_test, a_change_that_cannot_be_read_is_set_aside) {
+    ASSERT_TRUE(store().save(record("a")));
+    const std::string change = folder_ + "/state/change.json";
+    std::ofstream(change) << "{\"saved\": 1}";
+    auto loaded = store().load();
+    ASSERT_TRUE(loaded);
+    EXPECT_EQ(loaded->records.size(), 1U);
+    EXPECT_EQ(loaded->complaints.size(), 1U);
+    EXPECT_TRUE(fs::exists(damaged("change.json")));
+    ASSERT_EQ(::mkfifo(change.c_str(), 0600), 0);
+    loaded = store().load();
+    ASSERT_TRUE(loaded);
+    EXPECT_EQ(loaded->complaints.size(), 1U);
+    ASSERT_EQ(::symlink("/nowhere", change.c_str()), 0);
+    loaded = store().load();
+    ASSERT_TRUE(loaded);
+    EXPECT_EQ(loaded->complaints.size(), 1U);
+    std::ofstream(change) << R"({"version": 1, "saved": [], "erased": ["../x"]})";
+    EXPECT_EQ(store().load()->complaints.size(), 1U);
+    EXPECT_EQ(store().load()->records.size(), 1U);
+}
+
+TEST_F(state_folder_test, a_change_that_was_cut_off_is_finished_before_the_next_save) {
+    const state_folder all(folder_ + "/state");
+    ASSERT_TRUE(all.save(record("old")));
+    // Folders are in the places of a record that goes, and of one that is saved.
+    fs::create_directory(file("gone.json"));
+    fs::create_directory(file("a.json"));
+    const state_change change{{record("a")}, {"old", "gone"}};
+    ASSERT_TRUE(all.stage(change));
+    ASSERT_TRUE(all.commit(change)) << "it is made all the same";
+    EXPECT_TRUE(fs::exists(folder_ + "/state/change.json"));
+    EXPECT_FALSE(all.save(record("b"))) << "which the next start would undo";
+    fs::remove(file("a.json"));
+    EXPECT_FALSE(all.save(record("b"))) << "the other one is in the way";
+    fs::remove(file("gone.json"));
+    EXPECT_TRUE(all.save(record("b")));
+    EXPECT_FALSE(fs::exists(folder_ + "/state/change.json"));
+    EXPECT_EQ(store().load()->records.size(), 2U);
+}
+
 }  // namespace
 }  // namespace eddy::daemon

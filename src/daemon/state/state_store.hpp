@@ -17,6 +17,12 @@ struct loaded_state {
     std::vector<std::string> complaints;  ///< a sentence for each record that was set aside
 };
 
+/// Records that are saved and erased in one step.
+struct state_change {
+    std::vector<runtime_record> saved;
+    std::vector<std::string> erased;  ///< names
+};
+
 /// Remains of saves that have not ended: of a daemon that was killed, or of a save that is under
 /// way.
 enum class unfinished : std::uint8_t { kept, removed };
@@ -36,6 +42,15 @@ public:
 
     /// Removes a record; one that is not there is no error.
     virtual outcome<> erase(std::string_view name) const = 0;
+
+    /// First half of a change in one step: writes all that it needs beside the records. On failure
+    /// nothing is left of it. At most one change is staged at a time.
+    virtual outcome<> stage(const state_change& change) const = 0;
+    /// Second half: from an instant on all records are as in the staged change, whatever ends the
+    /// process. On failure none is, and nothing is left of it.
+    virtual outcome<> commit(const state_change& change) const = 0;
+    /// In place of commit(): removes what was staged.
+    virtual void discard(const state_change& change) const = 0;
 
     /// True when there is a record of that name, damaged or not.
     virtual bool contains(std::string_view name) const = 0;

@@ -98,22 +98,16 @@ private:
             journal_.complain(read.error().message);
             return false;
         }
-        handoff::receiver_options how;
-        how.type = read->type;
-        how.mode = read->mode;
         auto board = worker_board::make();
         if (!board) {
             journal_.complain(fmt::format("cannot count streams: {}", board.error().message()));
             return false;
         }
         board_ = std::move(*board);
-        auto opened = handoff::listen_for_handoffs(read->path, how);
+        auto opened = handoff::listen_for_handoffs(read->path, receiving_of(*read));
         if (!opened) {
-            transport::address where;
-            where.kind = transport::scheme::unix_socket;
-            where.path = read->path;
             journal_.complain(
-                runtime::explain_listen_failure(where, opened.error(), nullptr).message);
+                runtime::stream::explain_receiver_failure(*read, opened.error(), nullptr).message);
             return false;
         }
         handoffs_ = std::move(*opened);

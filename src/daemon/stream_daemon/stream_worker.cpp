@@ -2,11 +2,13 @@
 // metrics.
 #include "daemon/stream_daemon/stream_worker.hpp"
 
+#include <eddy/io/blocking.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
 #include <eddy/net/descriptors.hpp>
 
 #include "daemon/control/metrics.hpp"
+#include "daemon/idle_memory.hpp"
 #include "daemon/process_setup.hpp"
 #include "daemon/stream_daemon/stream_process.hpp"
 #include "runtime/stream/options.hpp"
@@ -84,8 +86,10 @@ public:
         if (auto started = co_await streams.start(); !started)
             co_return fail_with(started.error().message);
         static_cast<void>(send_worker_message(channel_.get(), "ready"));
+        blocking_pool threads;
         scope services(co_await current_source());
         services.spawn(respond(streams));
+        services.spawn(return_idle_memory(threads));
         while (const auto signal = co_await signals_.next())
             if (*signal != SIGHUP) break;
         services.cancel();

@@ -1,0 +1,27 @@
+// Text form of a passed listener, for the messages of an upgrade.
+#pragma once
+
+#include <eddy/base/unique_fd.hpp>
+
+#include "base/problem.hpp"
+#include "daemon/control/json.hpp"
+#include "runtime/instance.hpp"
+#include "runtime/serving/passed_listeners.hpp"
+
+#include <cstddef>
+#include <vector>
+
+namespace eddy::daemon {
+
+/// All but its descriptor.
+json show_passed(const runtime::passed_listener& each);
+/// The inverse. Refuses (400) what is none.
+outcome<runtime::passed_listener> read_passed(const json& from);
+
+/// A file without a name that has the state and the input of living connections; their sockets
+/// follow one by one. Refuses (503) for want of memory.
+outcome<unique_fd> write_clients(const std::vector<runtime::passed_client>& all);
+/// The inverse, without sockets. Refuses (400) a file that has not `count` of them.
+outcome<std::vector<runtime::passed_client>> read_clients(int file, std::size_t count);
+
+}  // namespace eddy::daemon
