@@ -9,7 +9,9 @@
 #include "cli/local_path.hpp"
 #include "io/posix/unix_listener.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <grp.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,6 +21,7 @@
 #include <sstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace eddy::cli {
 namespace {
@@ -58,7 +61,39 @@ std::unexpected<std::error_code> fail_within_answer(std::error_code error) {
     return fail(is_lost_connection(error) ? std::error_code(errc::truncated) : error);
 }
 
+/// "/run/NAME": made by root, or by the service manager for it, since no other may write to
+/// /run.
+bool is_folder_of_service(const std::string& path) {
+    constexpr std::string_view place = "/run/";
+    if (!path.starts_with(place) || path.find('/', place.size()) != std::string::npos) return false;
+    const std::string_view name = std::string_view(path).substr(place.size());
+    if (name.empty() || name == "." || name == "..") return false;
+    struct stat run{};
+    struct stat folder{};
+    return ::lstat("/run", &run) == 0 && S_ISDIR(run.st_mode) && run.st_uid == 0 &&
+           (run.st_mode & 022U) == 0 && ::lstat(path.c_str(), &folder) == 0 &&
+           S_ISDIR(folder.st_mode);
+}
+
+/// Advice for users outside the group that may use the socket; empty without such a group.
+std::string membership(const std::string& socket) {
+    struct stat file{};
+    if (::stat(socket.c_str(), &file) != 0 || (file.st_mode & 0020U) == 0) return {};
+    group found{};
+    group* result = nullptr;
+    std::vector<char> room(64 * 1024);
+    if (::getgrgid_r(file.st_gid, &found, room.data(), room.size(), &result) != 0 || !result)
+        return {};
+    return fmt::format("; or join its group (sudo usermod -aG {} $USER), and log in again",
+                       found.gr_name);
+}
+
 }  // namespace
+
+std::string usual_socket(const std::string& own, const std::string& system) {
+    const bool is_absent = ::access(own.c_str(), F_OK) != 0 && errno == ENOENT;
+    return is_absent && ::faccessat(AT_FDCWD, system.c_str(), W_OK, AT_EACCESS) == 0 ? system : own;
+}
 
 bool has_listener(std::istream& sockets, std::string_view path) {
     // Num RefCount Protocol Flags Type St Inode Path; __SO_ACCEPTCON is the flag of a listener.
@@ -144,6 +179,7 @@ task<result<control_answer>> control_client::exchange(control_request request, b
         answer.body = std::move(*text);
         co_return answer;
     }
+    if (!sink({})) co_return answer;
     for (;;) {
         auto piece = co_await answered->body().read();
         if (!piece && piece.error() == errc::end_of_stream) co_return answer;
@@ -156,8 +192,9 @@ bool control_client::is_trusted(const stream& daemon) {
     const auto peer = unix_socket::peer_credentials(daemon);
     const uid_t own = ::geteuid();
     if (peer && (peer->uid == own || peer->uid == 0)) return true;
+    const std::string at = folder_of(socket_path_);
     struct stat folder{};
-    if (peer && own == 0 && ::stat(folder_of(socket_path_).c_str(), &folder) == 0 &&
+    if (peer && (own == 0 || is_folder_of_service(at)) && ::stat(at.c_str(), &folder) == 0 &&
         folder.st_uid == peer->uid)
         return true;
     distrust_ = fmt::format(
@@ -174,17 +211,18 @@ std::string control_client::explain(std::error_code error) const {
         std::ifstream sockets("/proc/net/unix");
         if (::geteuid() != 0 && has_listener(sockets, control_socket_of_root))
             return fmt::format(
-                "no daemon of yours runs at {}, but one of root's does at {}. Use that one as root "
-                "(sudo eddy ...), or start your own with: eddy daemon",
-                socket_path_, control_socket_of_root);
+                "no daemon of yours runs at {}, but the system's does at {}. Use that one as root "
+                "(sudo eddy ...){}, or start your own with: eddy daemon",
+                socket_path_, control_socket_of_root,
+                membership(std::string(control_socket_of_root)));
         return fmt::format("the daemon is not running at {}. Start it with: eddy daemon",
                            socket_path_);
     }
     if (error == std::errc::permission_denied)
         return fmt::format(
             "no permission to use the daemon's socket {}. Run this as the user of the daemon, or "
-            "as root",
-            socket_path_);
+            "as root{}",
+            socket_path_, membership(socket_path_));
     if (error == errc::bad_address)
         return fmt::format("\"{}\" cannot be a socket's path: use at most 107 bytes", socket_path_);
     if (error == errc::malformed)

@@ -41,14 +41,20 @@ struct unreachable {
 /// They are readable where the socket's folder is not.
 bool has_listener(std::istream& sockets, std::string_view path);
 
-/// Takes the pieces of a long answer as they come; false ends the request.
+/// The socket of a daemon that this user has without naming one: `own`, or, where nothing is there,
+/// that of the system's daemon, if this user may use it.
+std::string usual_socket(const std::string& own, const std::string& system);
+
+/// Takes the pieces of a long answer as they come; false ends the request. The first piece, an
+/// empty one, comes when the answer has begun.
 using body_sink = std::function<bool(std::string_view piece)>;
 
 /// A client of one daemon. It has a loop of its own and blocks; one thread.
 ///
 /// Requests may hold passwords, so nothing is sent to the daemon of a user other than this one and
 /// root, nor through a folder in /tmp that is not this user's alone. Root may use another user's
-/// daemon, in a folder of that user.
+/// daemon, in a folder of that user; everyone may use one in such a folder directly below /run,
+/// where only root makes folders, as it does for services.
 class control_client {
 public:
     /// The largest answer that is kept in memory.

@@ -10,12 +10,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 namespace eddy::cli {
 namespace {
 
-/// The widest line of a help text, and the column in which explanations begin.
-constexpr std::size_t help_width = 100;
+/// Column in which explanations begin.
 constexpr std::size_t help_column = 32;
 
 const flag* find_long(std::span<const flag> table, std::string_view name) {
@@ -31,15 +31,70 @@ const flag* find_letter(std::span<const flag> table, char letter) {
     return found == table.end() || letter == 0 ? nullptr : &*found;
 }
 
+/// Flags of other programs, and of our other commands, and what to write.
+constexpr std::pair<std::string_view, std::string_view> foreign_flags[] = {
+    {"tail", "`eddy logs --tail N NAME` shows the last lines of a log"},
+    {"timestamps", "`eddy logs` has each line's time"},
+    {"format", "`eddy ls --format TEXT` and `eddy events --format TEXT` have forms"},
+    {"filter", "`eddy ls --filter` and `eddy events --filter` choose"},
+    {"all", "`eddy ls` lists all, `eddy ps` the running ones"},
+    {"follow", "`eddy logs -f`, `eddy stats -f` and `eddy events` follow"},
+    {"watch", "`eddy stats --watch` and `eddy top` show figures again and again"},
+    {"name", "the name is a word: eddy create TYPE NAME; `eddy rename OLD NEW` changes it"},
+    {"publish", "-p PORT is the port to serve on"},
+    {"volume", "--dir FOLDER keeps the data of a cache, --root FOLDER has the files of a site"},
+    {"env", "runtimes have options: `eddy help create TYPE` lists them"},
+    {"detach", "runtimes always run in the background"},
+    {"restart", "what runs when the daemon ends starts again with it"},
+    {"rm", "`eddy remove NAME` removes a runtime"},
+    {"build", "there are no images, so nothing is built"},
+    {"force-recreate", "`eddy restart NAME` restarts a runtime"},
+    {"remove-orphans", "what a file does not declare any more is removed by `eddy up` anyway"},
+    {"volumes", "`eddy down` leaves the folders of --dir; remove them by hand"},
+    {"wait", "a command ends when it is done; `eddy wait NAME --for healthy` waits for more"},
+    {"interactive",
+     "`eddy db NAME` is a prompt of a cache, `eddy attach NAME` of a server or client"},
+    {"tty", "`eddy db NAME` is a prompt of a cache, `eddy attach NAME` of a server or client"},
+    {"open", "xdg-open \"$(eddy console)\" opens the console in a browser"},
+    {"persistent", "--dir FOLDER keeps the keys of a cache"},
+    {"test",
+     "`eddy create` checks all before anything is made, `eddy edit --dry-run` changes nothing"},
+    {"now", "`eddy create -s` and `eddy add -s` start at once"}};
+constexpr std::pair<char, std::string_view> foreign_letters[] = {
+    {'a', "`eddy ls` lists all, `eddy ps -a`, too"},
+    {'d', "runtimes always run in the background"},
+    {'e', "runtimes have options: `eddy help create TYPE` lists them"},
+    {'i', "`eddy db NAME` is a prompt of a cache, `eddy attach NAME` of a server or client"},
+    {'m', "arguments of a program stand behind --: eddy add python3 -s -- -m http.server"},
+    {'p', "`eddy create TYPE NAME -p PORT` serves there; programs get sockets by --listen :PORT"},
+    {'f', "`eddy logs -f`, `eddy stats -f` and `eddy events` follow"},
+    {'n', "`eddy logs -n N NAME` shows the last lines of a log"},
+    {'t', "`eddy create client -t` is the target, `eddy logs -t` shows times"},
+    {'v', "--dir FOLDER keeps the data of a cache"}};
+
+template <class Key>
+std::string hint_of(const auto& all, Key name) {
+    for (const auto& [key, hint] : all)
+        if (key == name) return fmt::format(": {}", hint);
+    return {};
+}
+
 std::string unknown(std::span<const flag> table, std::string_view name) {
     for (const flag& f : table)
         for (const auto& [foreign, instead] : f.foreign_names)
             if (name == foreign)
                 return fmt::format("there is no flag --{}; did you mean {}?", name, instead);
     std::vector<std::string_view> names;
-    for (const flag& f : table) names.push_back(f.name);
-    const std::string_view meant = nearest_word(name, names);
-    if (meant.empty()) return fmt::format("there is no flag --{}", name);
+    for (const flag& f : table)
+        if (!f.is_ignored) names.push_back(f.name);
+    std::string_view meant = nearest_word(name, names);
+    // The beginning of one alone.
+    constexpr std::size_t least_beginning = 3;
+    if (meant.empty() && name.size() >= least_beginning &&
+        std::ranges::count_if(names, [name](auto each) { return each.starts_with(name); }) == 1)
+        meant = *std::ranges::find_if(names, [name](auto each) { return each.starts_with(name); });
+    if (meant.empty())
+        return fmt::format("there is no flag --{}{}", name, hint_of(foreign_flags, name));
     return fmt::format("there is no flag --{}; did you mean --{}?", name, meant);
 }
 
@@ -47,18 +102,10 @@ std::string needs_value(const flag& f) {
     return fmt::format("--{} needs a value: --{} {}", f.name, f.name, f.value_name);
 }
 
-/// The value that a flag is given. The daemon's folder is not the user's, so paths are made
-/// absolute.
-local_path value_of(const flag& f, std::string_view given) {
-    if (f.is_uri) return absolute_uris(given);
-    if (!f.is_path) return std::string(given);
-    return f.is_socket ? absolute_socket(given) : absolute_path(given);
-}
-
 /// Adds a flag with its value. The error says why the value names no file.
 std::expected<void, std::string> add_value(std::vector<std::pair<std::string, std::string>>& to,
                                            const flag& f, std::string_view given) {
-    local_path value = value_of(f, given);
+    local_path value = whole_value(f, given);
     if (!value) return std::unexpected(fmt::format("--{}: {}", f.name, value.error()));
     to.emplace_back(f.name, std::move(*value));
     return {};
@@ -94,7 +141,9 @@ private:
     std::expected<void, std::string> read_letters(std::string_view word) {
         for (std::size_t at = 1; at < word.size(); ++at) {
             const flag* f = find_letter(table_, word[at]);
-            if (!f) return std::unexpected(fmt::format("there is no flag -{}", word[at]));
+            if (!f)
+                return std::unexpected(fmt::format("there is no flag -{}{}", word[at],
+                                                   hint_of(foreign_letters, word[at])));
             if (!f->takes_value()) {
                 values.emplace_back(f->name, "true");
                 continue;
@@ -126,7 +175,7 @@ private:
             return has_value ? add_value(values, *f, value) : read_next_as_value(*f);
         if (has_value && !(f->negatable && is_flag_value(value)))
             return std::unexpected(fmt::format("--{} takes no value", f->name));
-        values.emplace_back(f->name, has_value ? value : "true");
+        if (!f->is_ignored) values.emplace_back(f->name, has_value ? value : "true");
         return {};
     }
 
@@ -155,6 +204,13 @@ std::string_view arguments::value(std::string_view name,
     return found == values_.rend() ? otherwise : std::string_view(found->second);
 }
 
+std::expected<std::string, std::string> whole_value(const flag& of, std::string_view given,
+                                                    std::string_view folder) {
+    if (of.is_uri) return absolute_uris(given, folder);
+    if (!of.is_path) return std::string(given);
+    return of.is_socket ? absolute_socket(given, folder) : absolute_path(given, folder);
+}
+
 std::expected<arguments, std::string> parse_arguments(std::span<const std::string> words,
                                                       std::span<const flag> table,
                                                       std::size_t literal_after, bool single_dash) {
@@ -177,9 +233,25 @@ std::expected<arguments, std::string> parse_arguments(std::span<const std::strin
     return parsed;
 }
 
+void append_words(std::string& to, std::string_view text, std::size_t margin) {
+    std::size_t column = margin;
+    while (!text.empty()) {
+        const std::string_view word = text.substr(0, text.find(' '));
+        text.remove_prefix(std::min(word.size() + 1, text.size()));
+        if (column > margin && column + word.size() > help_width) {
+            to += "\n" + std::string(margin, ' ');
+            column = margin;
+        }
+        if (column > margin) to += ' ';
+        to += word;
+        column += word.size() + 1;
+    }
+}
+
 std::string describe_flags(std::span<const flag> table) {
     std::string text;
     for (const flag& f : table) {
+        if (f.is_ignored) continue;
         std::string left = f.letter ? fmt::format("  -{}, --{}", f.letter, f.name)
                                     : fmt::format("      --{}", f.name);
         if (f.takes_value()) left += " " + f.value_name;
@@ -193,23 +265,10 @@ std::string describe_flags(std::span<const flag> table) {
             left.clear();
         }
         left.resize(help_column, ' ');
-        std::string line = left;
-        std::size_t words_on_line = 0;
-        for (std::size_t at = 0; at < right.size();) {
-            std::size_t end = right.find(' ', at);
-            if (end == std::string::npos) end = right.size();
-            const std::string_view word = std::string_view(right).substr(at, end - at);
-            if (words_on_line > 0 && line.size() + 1 + word.size() > help_width) {
-                text += line + "\n";
-                line.assign(help_column, ' ');
-                words_on_line = 0;
-            }
-            if (words_on_line++ > 0) line += ' ';
-            line += word;
-            at = end + 1;
-        }
-        while (line.ends_with(' ')) line.pop_back();
-        text += line + "\n";
+        text += left;
+        append_words(text, right, help_column);
+        while (text.ends_with(' ')) text.pop_back();
+        text += "\n";
     }
     return text;
 }

@@ -30,6 +30,12 @@ struct flag {
     bool is_socket = false;
     /// The value is a URI, or several joined by commas; relative paths within are as with is_path.
     bool is_uri = false;
+    /// The value is, or may have, a secret.
+    bool is_secret = false;
+    /// Taken without an effect, as it says what is always so; help does not show it.
+    bool is_ignored = false;
+    /// It may be given several times, for a list of values.
+    bool repeats = false;
     /// Name before a renaming, which is still accepted.
     std::string former_name = {};
     /// Names in other programs, each with what to write in its place.
@@ -61,6 +67,11 @@ private:
     std::vector<std::pair<std::string, std::string>> values_;
 };
 
+/// The value that a flag is given, with the paths in it from `folder`, by default the working
+/// folder: the daemon's is another one. The error says why the value names no file.
+std::expected<std::string, std::string> whole_value(const flag& of, std::string_view given,
+                                                    std::string_view folder = {});
+
 /// Takes a command line apart: --name VALUE, --name=VALUE, -n VALUE, -nVALUE, -abc for several
 /// flags without values, `--` before what is no flag. Flags and the rest may mix. The error is a
 /// sentence that names the flag and, where one is near, the one that was meant. Behind the first
@@ -70,7 +81,13 @@ std::expected<arguments, std::string> parse_arguments(
     std::span<const std::string> words, std::span<const flag> table,
     std::size_t literal_after = static_cast<std::size_t>(-1), bool single_dash = false);
 
-/// The lines of a help text for a table, two columns, at most 100 wide.
+/// Columns of help texts, as a terminal has by default.
+inline constexpr std::size_t help_width = 80;
+
+/// Appends words to a text that ends at column `margin`, where each further line begins.
+void append_words(std::string& to, std::string_view text, std::size_t margin);
+
+/// The lines of a help text for a table, two columns, at most help_width wide.
 std::string describe_flags(std::span<const flag> table);
 
 }  // namespace eddy::cli

@@ -66,6 +66,7 @@ TEST(local_path, a_removed_working_folder_is_named_as_the_reason) {
 TEST(local_path, so_are_those_within_uris) {
     EXPECT_EQ(absolute_uris("unix://./a.sock"), "unix://" + here + "/a.sock");
     EXPECT_EQ(absolute_uris("UNIX://a.sock?x"), "UNIX://" + here + "/a.sock?x");
+    EXPECT_EQ(absolute_uris("shm://:4242?allow=33"), "shm://:4242?allow=33");
     EXPECT_EQ(absolute_uris("shm://a.sock?allow=33,1000"),
               "shm://" + here + "/a.sock?allow=33,1000");
     EXPECT_EQ(absolute_uris("handoff://../a.sock?type=stream"),
@@ -75,12 +76,15 @@ TEST(local_path, so_are_those_within_uris) {
               "tls://*:1?cert=" + here + "/a.pem&min=1.3&key=/b.key&ca=" + here + "/c");
     EXPECT_EQ(absolute_uris(":1,unix://a,tls://h:2?ca=b"),
               ":1,unix://" + here + "/a,tls://h:2?ca=" + here + "/b");
+    EXPECT_EQ(absolute_uris("wss://h/p?ca=a#ca=b&min=1.3"),
+              "wss://h/p?ca=a#ca=" + here + "/b&min=1.3");
 }
 
 TEST(local_path, all_else_stays) {
-    for (const char* const uri : {"", ",", "unix:///a.sock", "unix://@a", "unix://", "tcp://h:1",
-                                  "10.0.0.1:2,:3", "tls://h:1", "tls://h:1?", "tls://h:1?cert",
-                                  "tls://h:1?cert=", "nonsense", "http://h/a?ca=b"})
+    for (const char* const uri :
+         {"", ",", "unix:///a.sock", "unix://@a", "unix://", "tcp://h:1", "10.0.0.1:2,:3",
+          "tls://h:1", "tls://h:1?", "tls://h:1?cert", "tls://h:1?cert=", "nonsense",
+          "http://h/a?ca=b", "ws://h/a?ca=b#ca=c", "wss://h/a?ca=b"})
         EXPECT_EQ(absolute_uris(uri), uri);
 }
 

@@ -2,11 +2,15 @@
 #include <eddy/base/log.hpp>
 #include <eddy/io/loop.hpp>
 
+#include "base/files/private_folder.hpp"
+#include "base/text/text.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/local_path.hpp"
 #include "cli/program.hpp"
 #include "daemon/daemon.hpp"
+#include "daemon/stacks/stack_check.hpp"
 #include "daemon/stream_daemon/stream_daemon.hpp"
+#include "daemon/upgrade/outgoing_upgrade.hpp"
 #include "runtime/options/option.hpp"
 #include "runtime/options/settings.hpp"
 #include "runtime/options/units.hpp"
@@ -19,8 +23,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -33,6 +40,30 @@ using eddy::cli::complain;
 using eddy::cli::context;
 
 /// The option tables of all types, as flags.
+/// The flag of a runtime's option.
+eddy::cli::flag flag_of(const eddy::runtime::option& option) {
+    eddy::cli::flag f;
+    f.name = option.name;
+    f.letter = option.letter;
+    f.help = option.help;
+    f.default_value = option.default_value;
+    f.is_path = option.is_path;
+    f.is_socket = option.is_socket;
+    f.is_uri = option.is_uri;
+    f.is_secret = option.shown != nullptr;
+    f.repeats = option.kind == eddy::runtime::option_kind::list;
+    for (const eddy::runtime::foreign_name& each : option.foreign_names)
+        f.foreign_names.emplace_back(each.name, each.instead);
+    f.former_name = option.former_name;
+    f.absence = option.absence;
+    f.choices.assign(option.choices.begin(), option.choices.end());
+    if (option.kind == eddy::runtime::option_kind::flag)
+        f.negatable = true;
+    else
+        f.value_name = option.value_name.empty() ? "VALUE" : option.value_name;
+    return f;
+}
+
 std::vector<eddy::cli::type_flags> type_flags() {
     std::vector<eddy::cli::type_flags> types;
     for (const eddy::runtime::type& type : eddy::runtime::types()) {
@@ -41,26 +72,10 @@ std::vector<eddy::cli::type_flags> type_flags() {
         shown.summary = type.summary;
         shown.secret_parameters.assign(type.secret_parameters.begin(),
                                        type.secret_parameters.end());
-        for (const eddy::runtime::option& option : type.options) {
-            eddy::cli::flag f;
-            f.name = option.name;
-            f.letter = option.letter;
-            f.help = option.help;
-            f.default_value = option.default_value;
-            f.is_path = option.is_path;
-            f.is_socket = option.is_socket;
-            f.is_uri = option.is_uri;
-            for (const eddy::runtime::foreign_name& each : option.foreign_names)
-                f.foreign_names.emplace_back(each.name, each.instead);
-            f.former_name = option.former_name;
-            f.absence = option.absence;
-            f.choices.assign(option.choices.begin(), option.choices.end());
-            if (option.kind == eddy::runtime::option_kind::flag)
-                f.negatable = true;
-            else
-                f.value_name = option.value_name.empty() ? "VALUE" : option.value_name;
-            shown.flags.push_back(std::move(f));
-        }
+        shown.callbacks.assign(type.script_callbacks.begin(), type.script_callbacks.end());
+        shown.functions = type.script_functions;
+        for (const eddy::runtime::option& option : type.options)
+            shown.flags.push_back(flag_of(option));
         types.push_back(std::move(shown));
     }
     return types;
@@ -78,6 +93,11 @@ std::string host_name() {
     return ::gethostname(name, sizeof name - 1) == 0 ? name : "eddy";
 }
 
+eddy::cli::control_answer check_stack(const std::string& name, const std::string& body) {
+    auto [status, answer] = eddy::daemon::check_stack(eddy::runtime::types(), name, body);
+    return {.status = status, .body = std::move(answer)};
+}
+
 /// False, after a complaint, where there is none.
 bool take_path(std::string& into, eddy::cli::local_path path) {
     if (path)
@@ -87,7 +107,78 @@ bool take_path(std::string& into, eddy::cli::local_path path) {
     return path.has_value();
 }
 
+/// Reads --sqpoll and --ring-entries; false after a complaint.
+bool read_ring(const arguments& given, eddy::daemon::daemon_options& into) {
+    using eddy::daemon::least_ring_entries;
+    using eddy::daemon::most_ring_entries;
+    into.sqpoll = given.is_set("sqpoll");
+    if (given.has("ring-entries")) {
+        const auto entries = whole_number(given.value("ring-entries"), most_ring_entries);
+        if (!entries || *entries < least_ring_entries) {
+            complain(fmt::format("--ring-entries cannot be \"{}\"; it may be {} to {}",
+                                 given.value("ring-entries"), least_ring_entries,
+                                 most_ring_entries));
+            return false;
+        }
+        into.ring_entries = *entries;
+    }
+    if (into.io_backend != eddy::io_backend_kind::epoll) return true;
+    if (!into.sqpoll && into.ring_entries == 0) return true;
+    complain(
+        fmt::format("--{} is for io_uring, and --io-backend epoll does without it: leave out one "
+                    "of them",
+                    into.sqpoll ? "sqpoll" : "ring-entries"));
+    return false;
+}
+
+/// `eddy daemon --upgrade`: asks the running daemon.
+int upgrade_daemon(const context& with, const arguments& given) {
+    for (const std::string_view each : {"state", "io-backend", "loops", "max-runtimes",
+                                        "metrics-port", "name", "drain", "log-level"}) {
+        if (!given.has(each)) continue;
+        complain(
+            fmt::format("--{} has no effect with --upgrade: the new daemon has the flags of "
+                        "the running one; restart that to change them",
+                        each));
+        return eddy::cli::exit_bad_input;
+    }
+    eddy::cli::upgrade_order order;
+    const std::string own = std::filesystem::read_symlink("/proc/self/exe").string();
+    if (!take_path(order.program, eddy::cli::absolute_path(given.value("with", own))))
+        return eddy::cli::exit_bad_input;
+    if (given.has("upgrade-timeout")) {
+        const auto time = eddy::runtime::parse_duration(given.value("upgrade-timeout"));
+        if (!time || *time == 0 || eddy::duration(*time) > eddy::daemon::longest_upgrade_patience) {
+            complain(
+                fmt::format("--upgrade-timeout cannot be \"{}\"; write a time of at most 1h, "
+                            "such as 30 (seconds) or 2m",
+                            given.value("upgrade-timeout")));
+            return eddy::cli::exit_bad_input;
+        }
+        order.timeout_s = std::chrono::duration<double>(eddy::duration(*time)).count();
+    }
+    return eddy::cli::upgrade_daemon(with, order);
+}
+
+bool read_limit(const arguments& given, eddy::daemon::daemon_options& options) {
+    if (!given.has("max-runtimes")) return true;
+    const auto runtimes = whole_number(given.value("max-runtimes"), eddy::daemon::most_runtimes);
+    if (!runtimes || *runtimes == 0) {
+        complain(fmt::format("--max-runtimes cannot be \"{}\"; it may be 1 to {}",
+                             given.value("max-runtimes"), eddy::daemon::most_runtimes));
+        return false;
+    }
+    options.runtimes = *runtimes;
+    return true;
+}
+
 int run_daemon(context& with, const arguments& given) {
+    if (given.has("upgrade")) return upgrade_daemon(with, given);
+    for (const std::string_view each : {"with", "upgrade-timeout"}) {
+        if (!given.has(each)) continue;
+        complain(fmt::format("--{} goes with --upgrade", each));
+        return eddy::cli::exit_bad_input;
+    }
     eddy::daemon::daemon_options options;
     const char* state = std::getenv("EDDY_STATE_DIR");
     // Absolute, so that the daemon's messages about them hold in any working folder.
@@ -98,6 +189,7 @@ int run_daemon(context& with, const arguments& given) {
         return eddy::cli::exit_bad_input;
     options.name = given.has("name") ? std::string(given.value("name")) : host_name();
     options.types = eddy::runtime::types();
+    options.socket_group = given.value("socket-group");
 
     const auto io_backend = eddy::parse_io_backend_kind(given.value("io-backend", "auto"));
     if (!io_backend || *io_backend == eddy::io_backend_kind::sim) {
@@ -115,6 +207,8 @@ int run_daemon(context& with, const arguments& given) {
         }
         options.loops = *loops;
     }
+    if (!read_ring(given, options)) return eddy::cli::exit_bad_input;
+    if (!read_limit(given, options)) return eddy::cli::exit_bad_input;
     if (given.has("metrics-port")) {
         const auto port = whole_number(given.value("metrics-port"), 65535);
         if (!port) {
@@ -146,6 +240,21 @@ int run_daemon(context& with, const arguments& given) {
     return eddy::daemon::run_daemon(options);
 }
 
+std::vector<eddy::cli::flag> upgrade_flags() {
+    return {
+        {.name = "upgrade",
+         .help = "no new daemon: the running one starts this program in its place, and passes on "
+                 "its sockets, clients' queues and caches' data; if that fails it goes on"},
+        {.name = "with",
+         .value_name = "PATH",
+         .help = "--upgrade: the program; else the one of this command",
+         .is_path = true},
+        {.name = "upgrade-timeout",
+         .value_name = "TIME",
+         .help = "--upgrade: silence of the new daemon after which it is killed",
+         .default_value = "30s"}};
+}
+
 eddy::cli::command daemon_command() {
     eddy::cli::command c;
     c.name = "daemon";
@@ -166,6 +275,28 @@ eddy::cli::command daemon_command() {
          .value_name = "N",
          .help = "event loops for the runtimes, each on a thread; the default is one a processor, "
                  "at most 4"},
+        {.name = "max-runtimes",
+         .value_name = "N",
+         .help = "most runtimes; create refuses more. One that serves has an open file or more, "
+                 "and its clients have one each: `ulimit -n` (LimitNOFILE= of the service) must "
+                 "allow them",
+         .default_value = "20000"},
+        {.name = "socket-group",
+         .value_name = "GROUP",
+         .help = "members of this group may control the daemon, too; without it only its own user "
+                 "and root"},
+        {.name = "sqpoll",
+         .help =
+             "io_uring only: a thread of the kernel submits for each loop, so that it makes "
+             "fewer system calls. Each such thread takes a whole processor while its loop works "
+             "and for a second after: with fewer free processors than loops all gets slower"},
+        {.name = "ring-entries",
+         .value_name = "N",
+         .help =
+             "io_uring only: entries of each loop's ring, 1024 to 32768, rounded up to a power of "
+             "two. More take 64 bytes and 2 completions of 16 bytes each, also of a loop that is "
+             "idle",
+         .default_value = "1024"},
         {.name = "metrics-port",
          .value_name = "PORT",
          .help = "also serve /metrics on this port of 127.0.0.1; 0 lets the kernel choose"},
@@ -179,12 +310,14 @@ eddy::cli::command daemon_command() {
          .help = "least level of the log on standard error",
          .default_value = "info",
          .choices = {"debug", "info", "warn", "error"}}};
+    std::ranges::move(upgrade_flags(), std::back_inserter(c.flags));
     c.examples = {{"eddy daemon &", ""},
-                  {"eddy --socket /tmp/b.sock daemon --state /tmp/b", "a second one beside it"}};
+                  {"eddy --socket /tmp/b.sock daemon --state /tmp/b", "a second one beside it"},
+                  {"eddy daemon --upgrade", "after apt upgrade: no connection is refused"}};
     c.more =
         "It prints one line when it is ready. SIGTERM lets connections finish and ends it;\n"
         "runtimes that were running start again with the next daemon. SIGHUP reads the state\n"
-        "folder again.";
+        "folder again. As a service it reports to $NOTIFY_SOCKET: Type=notify, WatchdogSec=.";
     c.run = run_daemon;
     return c;
 }
@@ -193,7 +326,7 @@ eddy::cli::command daemon_command() {
 /// environment that counts without the flag.
 struct stream_flag {
     eddy::cli::flag shown;
-    std::string_view option;
+    std::string option;
     const char* variable = "";
 };
 
@@ -249,7 +382,7 @@ std::vector<stream_flag> source_flags() {
           .value_name = "SOURCE",
           .help = "source of the events",
           .default_value = "mock",
-          .choices = {"mock", "openai", "proxy", "exec"},
+          .choices = {"mock", "openai", "lua", "proxy", "exec"},
           .former_name = "backend"},
          "source",
          "DAEMON_BACKEND_PROVIDER"},
@@ -284,9 +417,18 @@ std::vector<stream_flag> source_flags() {
     };
 }
 
+/// The flags above, and each other option of the runtime under its own name.
 std::vector<stream_flag> stream_flags() {
     std::vector<stream_flag> all = handoff_flags();
     for (stream_flag& each : source_flags()) all.push_back(std::move(each));
+    const std::size_t named = all.size();
+    for (const eddy::runtime::option& option : eddy::runtime::find_type("stream")->options) {
+        const std::string key = eddy::option_key(option.name);
+        const bool is_named =
+            std::any_of(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(named),
+                        [&](const stream_flag& each) { return each.option == key; });
+        if (!is_named) all.push_back({.shown = flag_of(option), .option = key});
+    }
     return all;
 }
 
@@ -330,28 +472,51 @@ bool read_processes(const arguments& given, eddy::daemon::stream_daemon_options&
     return true;
 }
 
+/// A flag's values: as given, else that of the environment or of its default.
+std::vector<std::string> values_of(const stream_flag& of, const arguments& given) {
+    std::vector<std::string> all;
+    if (of.shown.repeats) {
+        for (const auto& [name, value] : given.values())
+            if (name == of.shown.name) all.push_back(value);
+        return all;
+    }
+    std::string_view value = from_environment(of.variable);
+    // Others have the runtime's own default; given, an option may refuse others.
+    if (value.empty() && !given.has(of.shown.name) && of.option != "handoff") return all;
+    if (value.empty()) value = of.shown.default_value;
+    value = given.value(of.shown.name, value);
+    if (!value.empty()) all.emplace_back(value);
+    return all;
+}
+
+/// Reads the runtime's options from flags and environment, and the words that give them to a
+/// worker. False after a complaint.
+bool read_stream_options(const arguments& given, nlohmann::json& chosen,
+                         std::vector<std::string>& for_workers) {
+    for (const stream_flag& each : stream_flags()) {
+        std::vector<std::string> values = values_of(each, given);
+        if (values.empty()) continue;
+        for (std::string& value : values) {
+            for_workers.push_back(fmt::format("-{}={}", each.shown.name, value));
+            if (each.option != "handoff") continue;
+            if (!take_path(value, eddy::cli::absolute_socket(value))) return false;
+            value.insert(0, "unix://");
+        }
+        if (each.shown.repeats)
+            chosen[each.option] = std::move(values);
+        else
+            chosen[each.option] = std::move(values.front());
+    }
+    return true;
+}
+
 int run_stream_daemon(context&, const arguments& given) {
     nlohmann::json chosen = nlohmann::json::object();
     std::vector<std::string> for_workers = {"stream-daemon"};
-    for (const stream_flag& each : stream_flags()) {
-        std::string_view value = from_environment(each.variable);
-        // The runtime has the same default; given, an abstract socket would refuse it.
-        const bool is_default = value.empty() && !given.has(each.shown.name);
-        if (is_default && each.option == "mode") continue;
-        if (value.empty()) value = each.shown.default_value;
-        value = given.value(each.shown.name, value);
-        if (value.empty()) continue;
-        for_workers.push_back(fmt::format("-{}={}", each.shown.name, value));
-        std::string taken(value);
-        if (each.option == "handoff") {
-            if (!take_path(taken, eddy::cli::absolute_socket(value)))
-                return eddy::cli::exit_bad_input;
-            taken.insert(0, "unix://");
-        }
-        chosen[each.option] = std::move(taken);
-    }
+    if (!read_stream_options(given, chosen, for_workers)) return eddy::cli::exit_bad_input;
     // The environment may have these for another program.
-    if (chosen["source"] == "mock" || chosen["source"] == "exec")
+    if (const std::string source = chosen.value("source", "mock");
+        source != "openai" && source != "proxy")
         for (const char* const name : {"source_url", "source_socket"}) chosen.erase(name);
     const eddy::runtime::type& type = *eddy::runtime::find_type("stream");
     auto options = eddy::runtime::settings::parse(type.options, chosen);
@@ -446,7 +611,9 @@ int main(int count, char** values) {
         with.version = eddy::daemon::version();
         with.parts = eddy::daemon::parts();
         with.default_socket = eddy::daemon::default_socket();
+        with.system_socket = eddy::control_socket_of_root;
         with.types = type_flags();
+        with.check_stack = check_stack;
         std::vector<eddy::cli::command> commands = eddy::cli::all_commands();
         commands.insert(commands.begin(), daemon_command());
         commands.push_back(stream_daemon_command());

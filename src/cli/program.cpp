@@ -4,10 +4,13 @@
 #include <eddy/base/nearest.hpp>
 
 #include "base/text/terminal_text.hpp"
+#include "cli/completion.hpp"
+#include "cli/control_client.hpp"
+#include "cli/manual.hpp"
 #include "cli/text/table.hpp"
+#include "cli/text/terminal.hpp"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,68 +41,144 @@ bool wants_colours() {
            (!terminal || std::string_view(terminal) != "dumb");
 }
 
-std::size_t terminal_width() {
-    winsize size{};
-    return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
-}
-
 void apply_global_flags(context& with, const arguments& parsed) {
     if (parsed.has("socket")) with.socket = parsed.value("socket");
     if (parsed.is_set("json")) with.json = true;
 }
 
 const command* find_command(std::span<const command> commands, std::string_view name) {
-    const auto found = std::find_if(commands.begin(), commands.end(),
-                                    [&](const command& c) { return c.name == name; });
+    const auto found = std::find_if(commands.begin(), commands.end(), [&](const command& c) {
+        return c.name == name || std::ranges::find(c.aliases, name) != c.aliases.end();
+    });
     return found == commands.end() ? nullptr : &*found;
+}
+
+/// A command and its summary.
+std::string overview_line(std::string_view what, std::string_view summary) {
+    constexpr std::size_t margin = 31;
+    std::string line = fmt::format("  {:<{}}", what, margin - 2);
+    if (what.size() + 2 >= margin) line += "\n" + std::string(margin, ' ');
+    append_words(line, summary, margin);
+    return line + "\n";
+}
+
+/// A text of paragraphs, with lines of help_width.
+std::string paragraphs(std::string_view text) {
+    constexpr std::string_view between = "\n\n";
+    std::string made;
+    while (!text.empty()) {
+        const std::size_t end = std::min(text.find(between), text.size());
+        std::string each(text.substr(0, end));
+        text.remove_prefix(std::min(end + between.size(), text.size()));
+        std::ranges::replace(each, '\n', ' ');
+        made += "\n";
+        append_words(made, each, 0);
+        made += "\n";
+    }
+    return made;
 }
 
 std::string overview(const context& with, std::span<const command> commands) {
     std::string text =
-        "Eddy runs network endpoints: caches, servers, sites, proxies and event streams.\n"
+        "Eddy runs a machine's network endpoints (caches, servers, sites, proxies, event\n"
+        "streams) and programs.\n"
         "\n"
         "Usage: eddy [--socket PATH] [--json] <command> [arguments]\n"
         "\n"
         "Commands:\n";
-    std::size_t width = 0;
     for (const command& c : commands)
-        width = std::max(width, c.name.size() + 1 + c.operands.size());
-    width = std::min<std::size_t>(width, 34);
-    for (const command& c : commands)
-        text += fmt::format("  {:<{}}  {}\n", c.name + " " + c.operands, width, c.summary);
+        text += overview_line(c.operands.empty() ? c.name : c.name + " " + c.operands, c.summary);
     text += "\nTypes of runtime:\n";
-    for (const type_flags& type : with.types)
-        text += fmt::format("  {:<{}}  {}\n", type.name, width, type.summary);
+    for (const type_flags& type : with.types) text += overview_line(type.name, type.summary);
     text += fmt::format(
         "\nExamples:\n"
         "  eddy daemon &\n"
         "  eddy create cache db -p 6379 -s\n"
-        "  eddy ls\n\n"
+        "  eddy ls\n"
+        "  eddy up\n"
+        "      the runtimes of the file eddy.toml\n\n"
         "`eddy help COMMAND` and `eddy help create TYPE` tell more.\n"
         "The daemon's socket is --socket, else $EDDY_SOCKET, else {}.\n",
-        with.default_socket);
+        usual_socket(with.default_socket, with.system_socket));
     return text;
 }
 
-/// The command that does what a word of Docker, systemctl or Redis does; empty for none.
-std::string_view command_for_foreign_word(std::string_view word) {
-    static constexpr std::pair<std::string_view, std::string_view> words[] = {
-        {"rm", "remove"},      {"delete", "remove"}, {"del", "remove"},    {"destroy", "remove"},
-        {"restart", "reload"}, {"inspect", "show"},  {"describe", "show"}, {"top", "stats"},
-        {"info", "stats"},     {"kill", "stop"},     {"run", "create"},    {"add", "create"},
-        {"new", "create"},     {"list", "ls"},       {"status", "ls"},     {"update", "edit"},
-        {"set", "edit"},       {"exec", "db"},       {"cli", "db"},        {"redis-cli", "db"},
-        {"attach", "logs"},    {"journal", "logs"},  {"publish", "send"}};
-    const auto* const found = std::find_if(std::begin(words), std::end(words),
-                                           [&](const auto& each) { return each.first == word; });
-    return found == std::end(words) ? std::string_view() : found->second;
-}
+/// A word of Docker, systemctl or Redis, and what to write for it: a command's name, or a sentence.
+struct foreign_word {
+    std::string_view word;
+    std::string_view meant;
+    std::string_view sentence = {};
+};
+
+constexpr foreign_word foreign_words[] = {
+    {"delete", "remove"},
+    {"del", "remove"},
+    {"destroy", "remove"},
+    {"describe", "show"},
+    {"info", "version"},
+    {"status", "ls"},
+    {"update", "edit"},
+    {"set", "edit"},
+    {"new", "create"},
+    {"cli", "db"},
+    {"redis-cli", "db"},
+    {"connect", "attach"},
+    {"journal", "logs"},
+    {"publish", "send"},
+    {"mv", "rename"},
+    {"cat", "show"},
+    {"history", "events"},
+    {"journalctl", "logs"},
+    {"run", "add",
+     "`eddy create TYPE NAME -s` creates a runtime and starts it, `eddy add PATH -s` runs a "
+     "program"},
+    {"exec", "db",
+     "`eddy db NAME COMMAND` sends a command to a cache, `eddy send NAME TEXT` a message to a "
+     "server's clients; `eddy add PATH -s` runs a program"},
+    {"kill", "stop",
+     "`eddy stop NAME` stops a runtime; with --force also one whose data cannot be saved"},
+    {"pause", "stop", "`eddy stop NAME` stops a runtime, and `eddy start NAME` starts it again"},
+    {"port", "ls", "`eddy ls --format '{address}' NAME` prints where a runtime serves"},
+    {"pull", "create",
+     "there are no images: `eddy create TYPE NAME -s` makes a runtime, and `eddy help` lists the "
+     "types"},
+    {"build", "create", "there are no images: `eddy create TYPE NAME -s` makes a runtime"},
+    {"images", "help", "there are no images: `eddy help` lists the types of runtimes"},
+    {"dashboard", "console",
+     "`eddy console` opens a web page, `eddy top` shows rates, `eddy events` what happens"},
+    {"ui", "console"},
+    {"web", "console"},
+    {"compose", "up",
+     "`eddy up`, `eddy down` and `eddy ps` need no word before them; `eddy help up` describes the "
+     "file"},
+    {"stack", "up", "`eddy up FILE` makes the runtimes of a file, `eddy down` removes them"},
+    {"apply", "up"},
+    {"import", "up"},
+    {"config", "validate",
+     "`eddy validate` checks a file of runtimes, `eddy show NAME` prints the options of one"},
+    {"container", "ls", "commands need no word before them: `eddy ls`, `eddy logs NAME`"},
+    {"upgrade", "daemon",
+     "`eddy daemon --upgrade` starts this program in place of the running daemon"},
+    {"daemon-reload", "daemon",
+     "`systemctl reload eddy` upgrades the daemon, `eddy reload NAME` makes a runtime read its "
+     "files again"},
+    {"cp", "help", "files stay where they are: --root, --dir and --lua name them"},
+    {"prune", "remove",
+     "`eddy remove $(eddy ls -q --filter status=stopped)` removes what is stopped"},
+    {"enable", "start",
+     "`eddy start NAME` is enough: what runs when the daemon ends starts again with it"},
+    {"disable", "stop", "`eddy stop NAME` is enough: what is stopped stays so"}};
 
 int unknown_command(std::span<const command> commands, std::string_view name) {
     std::vector<std::string_view> names;
     for (const command& c : commands) names.push_back(c.name);
-    std::string_view meant = command_for_foreign_word(name);
-    if (meant.empty()) meant = nearest_word(name, names);
+    const auto* const foreign = std::ranges::find(foreign_words, name, &foreign_word::word);
+    if (foreign != std::end(foreign_words) && !foreign->sentence.empty()) {
+        complain(fmt::format("there is no command \"{}\": {}", name, foreign->sentence));
+        return exit_bad_input;
+    }
+    const std::string_view meant =
+        foreign != std::end(foreign_words) ? foreign->meant : nearest_word(name, names);
     if (meant.empty())
         complain(fmt::format("there is no command \"{}\"; `eddy help` lists those there are",
                              printable(name)));
@@ -135,12 +214,28 @@ const command* find_child(const command& parent, std::string_view word) {
     return nullptr;
 }
 
+/// `eddy help --man COMMAND` prints a manual page; `--man --all FOLDER` writes all of them.
+int show_manual(const context& with, std::span<const command> commands,
+                std::span<const std::string> words) {
+    if (words.size() == 2 && words[0] == "--all") return write_manual(with, commands, words[1]);
+    if (words.empty()) {
+        complain("--man needs a command: eddy help --man create | man -l -");
+        return exit_bad_input;
+    }
+    const command* which = find_command(commands, words[0]);
+    if (!which) return unknown_command(commands, words[0]);
+    if (words.size() > 1) which = find_child(*which, words[1]);
+    if (which) print(manual_page(with, *which));
+    return which ? exit_ok : exit_bad_input;
+}
+
 int show_help(const context& with, std::span<const command> commands,
               std::span<const std::string> words) {
     if (words.empty()) {
         print(overview(with, commands));
         return exit_ok;
     }
+    if (words[0] == "--man") return show_manual(with, commands, words.subspan(1));
     const command* which = find_command(commands, words[0]);
     if (!which) return unknown_command(commands, words[0]);
     if (words.size() > 1 && !which->children.empty()) {
@@ -225,12 +320,30 @@ const type_flags* context::find_type(std::string_view name) const noexcept {
     return found == types.end() ? nullptr : &*found;
 }
 
+bool context::is_repeated(std::string_view flag) const noexcept {
+    return std::any_of(types.begin(), types.end(), [flag](const type_flags& t) {
+        return std::any_of(t.flags.begin(), t.flags.end(),
+                           [flag](const auto& each) { return each.name == flag && each.repeats; });
+    });
+}
+
+namespace {
+
+/// The socket of a command that names none. A new daemon's is this user's own.
+std::string socket_for(const context& with, std::string_view command) {
+    return command == "daemon" ? with.default_socket
+                               : usual_socket(with.default_socket, with.system_socket);
+}
+
+}  // namespace
+
 int run_program(context& with, std::span<const command> commands,
                 std::span<const std::string> words) {
     const char* socket = std::getenv("EDDY_SOCKET");
-    with.socket = socket && *socket ? socket : with.default_socket;
+    bool is_named = socket && *socket;
+    if (is_named) with.socket = socket;
     with.colours = wants_colours();
-    with.width = terminal_width();
+    with.width = size_of_terminal().columns;
 
     // Flags in front of the command.
     std::size_t at = 0;
@@ -246,10 +359,20 @@ int run_program(context& with, std::span<const command> commands,
         }
         if (word == "--json") {
             with.json = true;
+        } else if (word == "--lua") {
+            // The name of the whole command in another program.
+            std::vector<std::string> run = {"run"};
+            run.insert(run.end(), words.begin() + static_cast<std::ptrdiff_t>(at), words.end());
+            const command* const which = find_command(commands, "lua");
+            if (!is_named) with.socket = socket_for(with, "lua");
+            return which == nullptr ? unknown_command(commands, "lua")
+                                    : run_command(with, *which, run);
         } else if (word.starts_with("--socket=")) {
             with.socket = word.substr(9);
+            is_named = true;
         } else if (word == "--socket" && at < words.size()) {
             with.socket = words[at++];
+            is_named = true;
         } else if (word == "--socket") {
             complain("--socket needs a value: --socket PATH");
             return exit_bad_input;
@@ -268,11 +391,14 @@ int run_program(context& with, std::span<const command> commands,
     const std::string& name = words[at++];
     const std::span<const std::string> rest = words.subspan(at);
     int status = exit_ok;
-    if (name == "help") {
+    if (name == "complete") {
+        status = run_completion(with, commands, rest);
+    } else if (name == "help") {
         status = show_help(with, commands, rest);
     } else {
         const command* which = find_command(commands, name);
         if (!which) return unknown_command(commands, name);
+        if (!is_named) with.socket = socket_for(with, name);
         status = run_command(with, *which, rest);
     }
     if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
@@ -282,29 +408,56 @@ int run_program(context& with, std::span<const command> commands,
     return status;
 }
 
+namespace {
+
+/// Examples of a command; with a type only its own.
+std::vector<example> examples_of(const command& which, const type_flags* type) {
+    if (!which.more_flags || type == nullptr) return which.examples;
+    const std::string beginning = fmt::format("eddy {} {} ", which.name, type->name);
+    std::vector<example> found;
+    for (const auto* const all : {&which.examples, &which.type_examples})
+        std::ranges::copy_if(*all, std::back_inserter(found), [&](const example& each) {
+            return each.command.starts_with(beginning);
+        });
+    return found;
+}
+
+}  // namespace
+
 std::string describe_command(const context& with, const command& which, std::string_view type) {
-    std::string text = fmt::format("{}\n\n{}\n", which.summary, usage(which));
-    if (!which.more.empty()) text += "\n" + which.more + "\n";
+    std::string text;
+    append_words(text, which.summary, 0);
+    text += fmt::format("\n\n{}\n{}", usage(which), paragraphs(which.more));
     if (!which.children.empty()) {
         text += "\nCommands:\n";
         for (const command& child : which.children)
-            text += fmt::format("  {:<30}{}\n", "eddy " + child.name, child.summary);
+            text += overview_line("eddy " + child.name, child.summary);
         text += fmt::format("\n`eddy {} NAME --help` tells more.\n", which.name);
     }
     if (!which.flags.empty()) text += "\nFlags:\n" + describe_flags(which.flags);
-    if (which.more_flags) {
+    if (which.described_flags) {
+        text += "\nFlags of the program:\n" + describe_flags(which.described_flags(with));
+    } else if (which.more_flags) {
         if (const type_flags* chosen = with.find_type(type)) {
             text += fmt::format("\nFlags of {}:\n", chosen->name) + describe_flags(chosen->flags);
+            std::string secrets;
+            for (const flag& each : chosen->flags)
+                if (each.is_secret)
+                    secrets +=
+                        fmt::format("{}--{}-file FILE", secrets.empty() ? "" : ", ", each.name);
+            if (!secrets.empty())
+                text += fmt::format("\nSecrets may come from files: {}\n", secrets);
         } else {
             text += "\nFurther flags depend on the type:\n";
             for (const type_flags& t : with.types)
-                text += fmt::format("  {:<30}{}\n", "eddy help create " + t.name, t.summary);
+                text += overview_line("eddy help create " + t.name, t.summary);
         }
     }
     text += "\nFlags of every command:\n" + describe_flags(global_flags());
-    if (!which.examples.empty()) {
+    const std::vector<example> examples = examples_of(which, with.find_type(type));
+    if (!examples.empty()) {
         text += "\nExamples:\n";
-        for (const example& e : which.examples)
+        for (const example& e : examples)
             text += e.what.empty() ? fmt::format("  {}\n", e.command)
                                    : fmt::format("  {}\n      {}\n", e.command, e.what);
     }
@@ -313,6 +466,11 @@ std::string describe_command(const context& with, const command& which, std::str
 
 void complain(std::string_view message) {
     fmt::print(stderr, "eddy: {}\n", escaped_for_terminal(message));
+}
+
+std::string given_twice(std::string_view flag) {
+    return fmt::format("--{} is given twice; it has one value, of which commas may separate parts",
+                       printable(flag));
 }
 
 void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }

@@ -16,6 +16,7 @@
 #include <iterator>
 #include <regex>
 #include <set>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -212,10 +213,40 @@ TEST(program, a_misspelt_command_is_guessed) {
     EXPECT_NE(wrong.err.find("did you mean `eddy start`?"), std::string::npos);
     EXPECT_EQ(run({"help", "strat"}).status, exit_bad_input);
     for (const auto& [word, meant] : std::vector<std::pair<std::string, std::string>>{
-             {"rm", "remove"}, {"restart", "reload"}, {"inspect", "show"}, {"top", "stats"}})
+             {"delete", "remove"}, {"describe", "show"}, {"new", "create"}})
         EXPECT_NE(run({word, "db"}).err.find("did you mean `eddy " + meant + "`?"),
                   std::string::npos)
             << word;
+}
+
+TEST(program, words_of_docker_and_systemctl_lead_to_commands) {
+    for (const auto& [word, meant] : std::vector<std::pair<std::string, std::string>>{
+             {"compose", "eddy up"},
+             {"info", "eddy version"},
+             {"upgrade", "eddy daemon --upgrade"},
+             {"dashboard", "eddy console"},
+             {"config", "eddy validate"},
+             {"container", "eddy ls"},
+             {"journalctl", "eddy logs"},
+             {"daemon-reload", "systemctl reload eddy"},
+             {"prune", "eddy remove"}})
+        EXPECT_NE(run({word}).err.find(meant), std::string::npos) << word;
+    for (const auto& [words, meant] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+             {{"up", "-d"}, "always run in the background"},
+             {{"up", "--build"}, "no images"},
+             {{"up", "--force-recreate"}, "eddy restart"},
+             {{"down", "--volumes"}, "--dir"},
+             {{"add", "python3", "-m", "http.server"}, "behind --"},
+             {{"up", "--test"}, "--dry-run"},
+             {{"add", "./x", "-p", "80:80"}, "--listen"}})
+        EXPECT_NE(run(words).err.find(meant), std::string::npos) << words[0] << words[1];
+}
+
+TEST(program, the_overview_fits_80_columns) {
+    std::istringstream lines(run({"help"}).out);
+    std::size_t count = 0;
+    for (std::string line; std::getline(lines, line); ++count) EXPECT_LE(line.size(), 80U) << line;
+    EXPECT_GT(count, 40U);
 }
 
 TEST(program, mistakes_end_with_status_1_and_a_hint) {

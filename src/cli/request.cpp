@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <system_error>
@@ -30,9 +31,11 @@ std::unexpected<int> complain_of_foreign_answer(const context& with) {
 
 }  // namespace
 
-std::expected<json, int> ask(const context& with, control_request request) {
+namespace {
+
+/// The daemon's answer, a 2xx one; else the message has been printed.
+std::expected<control_answer, int> ask_for_text(const context& with, control_request request) {
     control_client client(with.socket);
-    const bool may_be_empty = request.method == "DELETE";
     auto answer = client.ask(std::move(request));
     if (!answer) {
         complain(answer.error().message);
@@ -42,6 +45,15 @@ std::expected<json, int> ask(const context& with, control_request request) {
         complain(error_message(answer->status, answer->body));
         return std::unexpected(exit_status_for(answer->status));
     }
+    return std::move(*answer);
+}
+
+}  // namespace
+
+std::expected<json, int> ask(const context& with, control_request request) {
+    const bool may_be_empty = request.method == "DELETE";
+    auto answer = ask_for_text(with, std::move(request));
+    if (!answer) return std::unexpected(answer.error());
     if (may_be_empty && answer->status == 204) return json();
     json value = json::parse(answer->body, nullptr, false);
     if (!value.is_object()) return complain_of_foreign_answer(with);
@@ -62,6 +74,32 @@ std::expected<std::string, std::string> read_input(std::size_t limit, std::strin
         if (text.size() > limit)
             return std::unexpected(
                 fmt::format("standard input has more than {} bytes, {}", limit, what));
+    }
+}
+
+std::expected<int, std::string> for_each_input_line(
+    std::size_t limit, const std::function<int(std::string_view line)>& take) {
+    std::string text;  // of a line that has begun
+    char chunk[64 * 1024];
+    for (;;) {
+        const ssize_t got = ::read(STDIN_FILENO, chunk, sizeof chunk);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0)
+            return std::unexpected(fmt::format("could not read standard input: {}",
+                                               std::generic_category().message(errno)));
+        if (got == 0) return text.empty() ? int{exit_ok} : take(text);
+        std::string_view rest(chunk, static_cast<std::size_t>(got));
+        for (std::size_t end; (end = rest.find('\n')) != std::string_view::npos;) {
+            text += rest.substr(0, end);
+            rest.remove_prefix(end + 1);
+            if (text.size() > limit) break;
+            if (const int status = take(text); status != exit_ok) return status;
+            text.clear();
+        }
+        text += rest;
+        if (text.size() > limit)
+            return std::unexpected(fmt::format(
+                "a line of standard input has more than {} bytes, the largest message", limit));
     }
 }
 
@@ -102,13 +140,12 @@ std::string runtime_target(std::string_view name, std::string_view rest) {
     return fmt::format("/v1/runtimes/{}{}", http1::percent_encode(name), rest);
 }
 
-std::expected<json, int> list_matching(const context& with, std::string_view pattern) {
-    control_request request;
-    request.target = fmt::format("/v1/runtimes?match={}", http1::percent_encode(pattern));
-    auto answer = ask(with, std::move(request));
-    if (!answer) return answer;
-    const auto list = answer->find("runtimes");
-    if (list == answer->end() || !list->is_array()) {
+namespace {
+
+/// The list of objects in an answer.
+std::expected<json, int> objects_of(const context& with, json answer) {
+    const auto list = answer.find("runtimes");
+    if (list == answer.end() || !list->is_array()) {
         complain(
             "the daemon's answer has no list of runtimes; are its version and this one's the "
             "same? See: eddy version");
@@ -119,16 +156,44 @@ std::expected<json, int> list_matching(const context& with, std::string_view pat
     return std::move(*list);
 }
 
+}  // namespace
+
+std::expected<json, int> list_matching(const context& with, std::string_view pattern) {
+    control_request request;
+    request.target = fmt::format("/v1/runtimes?match={}", http1::percent_encode(pattern));
+    auto answer = ask(with, std::move(request));
+    if (!answer) return answer;
+    return objects_of(with, std::move(*answer));
+}
+
+std::expected<list_rows, int> rows_matching(const context& with, std::string_view pattern,
+                                            std::span<const std::string_view> fields) {
+    control_request request;
+    request.target = fmt::format("/v1/runtimes?match={}&fields={}", http1::percent_encode(pattern),
+                                 fmt::join(fields, ","));
+    const auto answer = ask_for_text(with, std::move(request));
+    if (!answer) return std::unexpected(answer.error());
+    if (auto rows = list_rows::parse(answer->body)) return std::move(*rows);
+    // A daemon of before 0.1 lists objects.
+    json value = json::parse(answer->body, nullptr, false);
+    if (!value.is_object()) return complain_of_foreign_answer(with);
+    const auto list = objects_of(with, std::move(value));
+    if (!list) return std::unexpected(list.error());
+    return list_rows::of(*list, fields);
+}
+
 bool is_pattern(std::string_view word) noexcept {
     return glob_has_wildcard(word) || word.starts_with('@');
 }
 
 std::expected<std::vector<std::string>, int> resolve(const context& with, std::string_view word) {
     if (!is_pattern(word)) return std::vector<std::string>{std::string(word)};
-    auto list = list_matching(with, word);
+    constexpr std::array<std::string_view, 1> fields = {"name"};
+    const auto list = rows_matching(with, word, fields);
     if (!list) return std::unexpected(list.error());
     std::vector<std::string> names;
-    for (const json& each : *list) names.push_back(text_of(each, "name"));
+    const std::size_t name = list->column("name");
+    for (std::size_t row = 0; row < list->size(); ++row) names.emplace_back(list->at(row, name));
     if (names.empty()) {
         complain(fmt::format("no runtime matches \"{}\"; `eddy ls` shows those there are", word));
         return std::unexpected(exit_bad_input);
@@ -162,6 +227,21 @@ int ask_each(const context& with, const arguments& given, std::string_view metho
         }
     }
     return status;
+}
+
+std::pair<json, int> about_each(const context& with, const arguments& given,
+                                std::string_view rest) {
+    json answers = json::array();
+    const int status = ask_each(with, given, "GET", rest, [&](const std::string&, json& answer) {
+        answers.push_back(std::move(answer));
+    });
+    return {std::move(answers), status};
+}
+
+json object_or_array(const arguments& given, json answers) {
+    const auto& words = given.positional();
+    if (words.size() > 1 || is_pattern(words[0]) || answers.empty()) return answers;
+    return std::move(answers[0]);
 }
 
 std::string error_message(int status, std::string_view body) {

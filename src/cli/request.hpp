@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cli/program.hpp"
+#include "cli/text/list_rows.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -9,8 +10,10 @@
 #include <expected>
 #include <functional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace eddy::cli {
@@ -37,6 +40,10 @@ inline constexpr std::string_view discard_query = "?discard_keys=true";
 /// The runtimes that match a name, a pattern or a @group, as the daemon shows them.
 std::expected<json, int> list_matching(const context& with, std::string_view pattern);
 
+/// The same as rows of these fields, in a fraction of the time.
+std::expected<list_rows, int> rows_matching(const context& with, std::string_view pattern,
+                                            std::span<const std::string_view> fields);
+
 /// True for a word that may mean several runtimes: one with wildcards, or a @group.
 bool is_pattern(std::string_view word) noexcept;
 
@@ -52,9 +59,21 @@ int ask_each(const context& with, const arguments& given, std::string_view metho
              const std::function<void(const std::string& name, json& answer)>& take,
              const std::set<std::string>& gone = {});
 
+/// The answers about each runtime that the words mean; the status is that of ask_each().
+std::pair<json, int> about_each(const context& with, const arguments& given, std::string_view rest);
+
+/// As the command line asked: an object for one plain name, else an array, however many match.
+json object_or_array(const arguments& given, json answers);
+
 /// All of standard input, or why not: it cannot be read, or has more than `limit` bytes, which is
 /// `what`.
 std::expected<std::string, std::string> read_input(std::size_t limit, std::string_view what);
+
+/// Calls `take` for each line of standard input as it comes, without its newline, and for a last
+/// text without one; another value than exit_ok ends it. Returns that status, or why not: it cannot
+/// be read, or a line has more than `limit` bytes.
+std::expected<int, std::string> for_each_input_line(
+    std::size_t limit, const std::function<int(std::string_view line)>& take);
 
 /// A message of an answer that is no success; `status` is HTTP's.
 std::string error_message(int status, std::string_view body);

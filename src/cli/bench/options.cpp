@@ -60,6 +60,11 @@ std::optional<target> read_url(std::string_view url, std::string_view plain) {
     if (bracket > 0) host = host.substr(1, host.size() - 2);
     if (host.empty() || host.contains('@')) return refuse_url(url, plain, "it names no host");
     made.host = host;
+    // A zone (%eth0) means something on this machine alone.
+    if (bracket > 0) {
+        const std::size_t zone = std::min(made.authority.find('%'), bracket);
+        made.authority.erase(zone, bracket - zone);
+    }
     return made;
 }
 

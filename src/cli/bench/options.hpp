@@ -19,8 +19,8 @@ namespace eddy::cli::bench {
 /// A URL, taken apart.
 struct target {
     std::string url;
-    std::string host;       ///< without brackets
-    std::string authority;  ///< as it stands in the URL: the value of Host
+    std::string host;       ///< without brackets; may end in a zone (%eth0)
+    std::string authority;  ///< as it stands in the URL, without a zone: the value of Host
     std::uint16_t port = 0;
     bool is_tls = false;
     std::string path;  ///< with the query

@@ -1,6 +1,8 @@
 // `eddy edit`: options by flags, or the whole in an editor.
 #include "base/text/text.hpp"
+#include "cli/commands/cascade.hpp"
 #include "cli/commands/commands.hpp"
+#include "cli/commands/secret_files.hpp"
 #include "cli/request.hpp"
 #include "cli/text/table.hpp"
 
@@ -29,6 +31,7 @@ std::vector<flag> edit_flags() {
          .value_name = "NAME",
          .help = "the runtime that owns it; \"\" for none"},
         {.name = "group", .letter = 'g', .value_name = "NAME", .help = "its group; \"\" for none"},
+        on_parent_stop_flag(),
         {.name = "unset",
          .value_name = "OPTION",
          .help = "reset an option to its default; may be repeated"},
@@ -61,6 +64,11 @@ std::expected<json, int> fetch(const context& with, std::string_view name) {
     return ask(with, std::move(request));
 }
 
+std::vector<flag> with_secret_files(std::vector<flag> flags) {
+    for (flag& each : secret_file_flags(flags)) flags.push_back(std::move(each));
+    return flags;
+}
+
 /// The flags are those of the runtime's type, so the daemon is asked which that is.
 std::expected<std::vector<flag>, std::string> flags_for_edit(context& with,
                                                              std::span<const std::string> words) {
@@ -76,14 +84,14 @@ std::expected<std::vector<flag>, std::string> flags_for_edit(context& with,
         const json runtime = json::parse(answer->body, nullptr, false);
         if (runtime.is_object())
             if (const type_flags* type = with.find_type(text_of(runtime, "type")))
-                return type->flags;
+                return with_secret_files(type->flags);
     }
     // The daemon refuses the edit itself with the message that fits; any type's flags will do to
     // get there.
     std::vector<flag> every;
     for (const type_flags& type : with.types)
         every.insert(every.end(), type.flags.begin(), type.flags.end());
-    return every;
+    return with_secret_files(std::move(every));
 }
 
 /// Asks for an edit; with `plans` for its plan alone.
@@ -273,20 +281,55 @@ int edit_in_editor(const context& with, const std::string& name, const edit_term
     return applied;
 }
 
+/// Adds the default of an option, or of an owner or a group.
+void unset(json& change, std::string_view name) {
+    if (name == "owner" || name == "group")
+        change[name] = "";
+    else if (name == "on-parent-stop")
+        change["on_parent_stop"] = "";
+    else
+        change["options"][option_key(name)] = nullptr;
+}
+
 int edit(context& with, const arguments& given) {
     const std::string& name = given.positional()[0];
     json change = {{"options", json::object()}};
     bool any = false;
-    for (const auto& [flag_name, value] : given.values()) {
+    std::vector<flag> every;
+    for (const type_flags& type : with.types)
+        every.insert(every.end(), type.flags.begin(), type.flags.end());
+    for (const auto& [given_name, given_value] : given.values()) {
+        std::string flag_name = given_name;
+        std::string value = given_value;
+        if (const auto secret = option_of_secret_file(every, flag_name); !secret.empty()) {
+            auto read = read_secret_file(flag_name, value);
+            if (!read) {
+                complain(read.error());
+                return exit_bad_input;
+            }
+            flag_name = secret;
+            value = std::move(*read);
+        }
         if (flag_name == "socket" || flag_name == "json" || edit_terms::has_flag(flag_name))
             continue;
         any = true;
         if (flag_name == "owner" || flag_name == "group")
             change[flag_name] = value;
+        else if (flag_name == "on-parent-stop")
+            change["on_parent_stop"] = value;
         else if (flag_name == "unset")
-            change["options"][option_key(value)] = nullptr;
-        else
+            unset(change, value.starts_with("--") ? value.substr(2) : value);
+        else if (!change["options"].contains(option_key(flag_name))) {
+            // A text alone may stand for a list, and other types may have a text there.
             change["options"][option_key(flag_name)] = value;
+        } else if (with.is_repeated(flag_name)) {
+            json& written = change["options"][option_key(flag_name)];
+            if (written.is_string()) written = json::array({written});
+            written.push_back(value);
+        } else {
+            complain(given_twice(flag_name));
+            return exit_bad_input;
+        }
     }
     const edit_terms terms(given);
     return any ? apply(with, name, change, terms) : edit_in_editor(with, name, terms);

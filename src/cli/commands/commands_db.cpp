@@ -171,7 +171,8 @@ std::expected<std::string, std::string> uri_of(const json& runtime, const argume
     }
     const bool has_tls_port_alone = options.contains("tls_port") && !options.contains("port") &&
                                     !options.contains("unix") && !options.contains("listen");
-    if (!listen.starts_with("tls://") && !has_tls_port_alone) return "tcp://" + address;
+    const bool has_tls = options.value("tls", json()) == true;
+    if (!listen.starts_with("tls://") && !has_tls && !has_tls_port_alone) return "tcp://" + address;
     // The certificate is for the name that the cache was given, not for the address behind it.
     if (const auto asked = transport::parse(listen); asked && !asked->host.empty()) {
         const std::string port = address.substr(address.rfind(':'));

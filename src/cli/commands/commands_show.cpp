@@ -1,206 +1,185 @@
-// Commands that show state: ls, ps, show, stats, logs, version.
+// Commands that show state: ls, ps, show, logs, version.
 #include <eddy/wire/http1/target.hpp>
 
-#include "cli/bench/measure.hpp"
 #include "cli/commands/commands.hpp"
+#include "cli/commands/filters.hpp"
 #include "cli/commands/journal.hpp"
+#include "cli/completion.hpp"
 #include "cli/request.hpp"
 #include "cli/text/list_text.hpp"
-#include "cli/text/stats_text.hpp"
+#include "cli/text/row_format.hpp"
 #include "cli/text/table.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <expected>
 #include <iterator>
-#include <thread>
+#include <ranges>
 #include <utility>
+#include <vector>
 
 namespace eddy::cli {
 namespace {
 
 constexpr std::size_t any_number = 1'000'000;
 
-/// The shortest pause of `eddy stats --follow`.
-constexpr duration least_interval = std::chrono::milliseconds(50);
+/// Lines of a runtime that the daemon keeps at most.
+constexpr unsigned long kept_lines = 1000;
 
-/// "{name} {port}\n" with each key's value in its place. The error names the key that is unknown.
-std::expected<std::string, std::string> format_row(std::string_view pattern, const json& row) {
-    std::string text;
-    for (std::size_t i = 0; i < pattern.size(); ++i) {
-        if (pattern[i] == '\\' && i + 1 < pattern.size()) {
-            const char next = pattern[++i];
-            text += next == 'n' ? '\n' : next == 't' ? '\t' : next;
-            continue;
-        }
-        const std::size_t end = pattern[i] == '{' ? pattern.find('}', i) : std::string_view::npos;
-        if (end == std::string_view::npos) {
-            text += pattern[i];
-            continue;
-        }
-        const std::string_view key = pattern.substr(i + 1, end - i - 1);
-        if (!row.contains(key)) {
-            std::vector<std::string> keys;
-            for (const auto& [name, ignored] : row.items()) keys.push_back(name);
-            return std::unexpected(fmt::format("--format has an unknown {{{}}}; there are {}",
-                                               printable(key), fmt::join(keys, ", ")));
-        }
-        text += printable(text_of(row, key));
-        i = end;
-    }
-    return text + "\n";
-}
+/// Keys of a runtime, for --format.
+constexpr std::array<std::string_view, 18> list_keys = {
+    "id",       "name",        "type",       "status", "port",  "address",
+    "uptime_s", "connections", "handshakes", "owner",  "group", "on_parent_stop",
+    "created",  "loop",        "options",    "reason", "lost",  "detail"};
+constexpr std::array<std::string_view, 6> filter_keys = {"type",  "status", "name",
+                                                         "group", "owner",  "id"};
 
-int print_list(const context& with, const arguments& given, const json& list) {
+/// Prints objects of all members: as JSON, in a format, or wide.
+int print_whole(const context& with, const arguments& given, const json& list) {
     if (with.json) {
         print(pretty(list));
         return exit_ok;
     }
-    if (given.is_set("quiet")) {
-        for (const json& each : list) print(printable(text_of(each, "name")) + "\n");
-        return exit_ok;
-    }
-    if (given.has("format")) {
-        for (const json& each : list) {
-            auto row = format_row(given.value("format"), each);
-            if (!row) {
-                complain(row.error());
-                return exit_bad_input;
-            }
-            print(*row);
+    const std::string_view form = given.value("format", "wide");
+    if (form != "table" && form != "wide") {
+        const auto format = row_format::parse(form, list_keys);
+        if (!format) {
+            complain(format.error());
+            return exit_bad_input;
         }
+        print(format->all(list, with.colours));
         return exit_ok;
     }
-    const bool is_wide = given.is_set("wide");
     print(list_text(list, {.width = with.width,
-                           .is_wide = is_wide,
+                           .is_wide = true,
                            .colours = with.colours,
                            .now = std::chrono::system_clock::now()}));
-    if (is_wide) return exit_ok;
-    // A failed runtime that is named alone is shown with its reason.
-    if (!given.positional().empty() && !is_pattern(given.positional()[0])) {
-        for (const json& each : list)
-            if (!text_of(each, "reason").empty())
-                complain(fmt::format(
-                    "{} {}{}", printable(text_of(each, "name")),
-                    text_of(each, "status") == "failed" ? "failed: " : "is running, but ",
-                    printable(text_of(each, "reason"))));
-        return exit_ok;
-    }
-    const auto failed = std::count_if(list.begin(), list.end(), [](const json& each) {
-        return text_of(each, "status") == "failed";
-    });
-    if (failed > 0 && with.width > 0)
-        complain(fmt::format("{} failed; `eddy ls --wide` says why", failed));
-    const auto degraded = std::count_if(list.begin(), list.end(), [](const json& each) {
-        return text_of(each, "status") == "running" && !text_of(each, "reason").empty();
-    });
-    if (degraded > 0 && with.width > 0)
-        complain(
-            fmt::format("{} not listening on all addresses; `eddy ls --wide` says why", degraded));
     return exit_ok;
 }
 
-int list(context& with, const arguments& given, bool running_only) {
-    std::string_view pattern = "*";
-    if (!given.positional().empty()) pattern = given.positional()[0];
+/// Below a table: what is wrong with one that was named, or how many there are.
+void complain_of_faults(const context& with, const arguments& given, const list_rows& list) {
+    const std::size_t status = list.column("status");
+    const std::size_t reason = list.column("reason");
+    const auto has_failed = [&](std::size_t row) { return list.at(row, status) == "failed"; };
+    const auto is_degraded = [&](std::size_t row) {
+        return list.at(row, status) == "running" && !list.at(row, reason).empty();
+    };
+    const auto rows = std::views::iota(std::size_t{0}, list.size());
+    // A failed runtime that is named alone is shown with its reason.
+    if (!given.positional().empty() && !is_pattern(given.positional()[0])) {
+        for (const std::size_t row : rows)
+            if (!list.at(row, reason).empty())
+                complain(fmt::format("{} {}{}", printable(list.at(row, list.column("name"))),
+                                     has_failed(row) ? "failed: " : "is running, but ",
+                                     printable(list.at(row, reason))));
+        return;
+    }
+    const auto failed = std::ranges::count_if(rows, has_failed);
+    if (failed > 0 && with.width > 0)
+        complain(fmt::format("{} failed; `eddy ls --wide` says why", failed));
+    const auto degraded = std::ranges::count_if(rows, is_degraded);
+    if (degraded > 0 && with.width > 0)
+        complain(
+            fmt::format("{} running, but not as they should; `eddy ls --wide` says why", degraded));
+}
+
+void print_brief(const context& with, const arguments& given, const list_rows& list) {
+    if (given.is_set("quiet")) {
+        const std::size_t name = list.column("name");
+        std::string names;
+        for (std::size_t row = 0; row < list.size(); ++row)
+            names += printable(list.at(row, name)) + "\n";
+        print(names);
+        return;
+    }
+    print(list_text(
+        list,
+        {.width = with.width, .colours = with.colours, .now = std::chrono::system_clock::now()}));
+    complain_of_faults(with, given, list);
+}
+
+/// The daemon's own message about a name that is not there, as every command has it. That of a
+/// runtime which has come meanwhile is none.
+int complain_of_absence(const context& with, std::string_view name) {
+    control_request request;
+    request.target = runtime_target(name);
+    const auto one = ask(with, std::move(request));
+    return one ? int{exit_ok} : one.error();
+}
+
+int list_whole(const context& with, const arguments& given, const filters& chosen_by,
+               std::string_view pattern, bool running_only) {
     auto all = list_matching(with, pattern);
     if (!all) return all.error();
-    if (all->empty() && !is_pattern(pattern)) {
-        // The daemon's own message, as every command has it.
-        control_request request;
-        request.target = runtime_target(pattern);
-        auto one = ask(with, std::move(request));
-        if (!one) return one.error();
-        all->push_back(std::move(*one));
-    }
+    if (all->empty() && !is_pattern(pattern))
+        if (const int status = complain_of_absence(with, pattern); status != exit_ok) return status;
     json chosen = json::array();
     for (json& each : *all)
-        if (!running_only || text_of(each, "status") == "running")
+        if (chosen_by.has(each) && (!running_only || text_of(each, "status") == "running"))
             chosen.push_back(std::move(each));
-    return print_list(with, given, chosen);
+    return print_whole(with, given, chosen);
+}
+
+int list(context& with, const arguments& given, bool running_only) {
+    const auto chosen_by = filters::parse(given, filter_keys);
+    if (!chosen_by) {
+        complain(chosen_by.error());
+        return exit_bad_input;
+    }
+    running_only = running_only && !given.is_set("all");
+    std::string_view pattern = "*";
+    if (!given.positional().empty()) pattern = given.positional()[0];
+    const bool is_quiet = given.is_set("quiet") && !with.json;
+    const bool is_table = given.value("format", "table") == "table" && !given.is_set("wide");
+    if (!is_quiet && (with.json || !is_table))
+        return list_whole(with, given, *chosen_by, pattern, running_only);
+
+    std::vector<std::string_view> fields = {"name", "status"};
+    if (!is_quiet) fields.assign(list_fields().begin(), list_fields().end());
+    for (const auto& [key, values] : chosen_by->by_key())
+        if (std::ranges::find(fields, key) == fields.end()) fields.emplace_back(key);
+    auto rows = rows_matching(with, pattern, fields);
+    if (!rows) return rows.error();
+    if (rows->size() == 0 && !is_pattern(pattern))
+        if (const int status = complain_of_absence(with, pattern); status != exit_ok) return status;
+    const std::size_t status = rows->column("status");
+    rows->filter([&](std::size_t row) {
+        return chosen_by->has(*rows, row) && (!running_only || rows->at(row, status) == "running");
+    });
+    print_brief(with, given, *rows);
+    return exit_ok;
 }
 
 std::vector<flag> list_flags() {
-    return {{.name = "quiet", .letter = 'q', .help = "print only the names"},
-            {.name = "format",
-             .value_name = "TEXT",
-             .help = "print this text for each, with {name}, {port}, ... replaced; --json shows "
-                     "all fields"},
-            {.name = "wide",
-             .letter = 'w',
-             .help = "print every column, even on a narrow terminal: ids, owners, exact times, why "
-                     "a runtime failed"}};
-}
-
-/// The answers about each runtime that the words mean; the status is that of ask_each().
-std::pair<json, int> about_each(const context& with, const arguments& given,
-                                std::string_view rest) {
-    json answers = json::array();
-    const int status = ask_each(with, given, "GET", rest, [&](const std::string&, json& answer) {
-        answers.push_back(std::move(answer));
-    });
-    return {std::move(answers), status};
-}
-
-/// As the command line asked: an object for one plain name, else an array, however many match.
-json object_or_array(const arguments& given, json answers) {
-    const auto& words = given.positional();
-    if (words.size() > 1 || is_pattern(words[0]) || answers.empty()) return answers;
-    return std::move(answers[0]);
+    return {
+        {.name = "quiet", .letter = 'q', .help = "print only the names"},
+        {.name = "format",
+         .value_name = "TEXT",
+         .help = "print this text for each, with {name}, {port}, ... replaced, as {{.Name}} "
+                 "is; or a table of columns, as in name,port; or json, table or wide. --json "
+                 "shows all fields"},
+        {.name = "filter",
+         .value_name = "KEY=VALUE",
+         .help = "only those with type=, status=, name=, group=, owner= or id=; commas separate "
+                 "values, of which one must fit",
+         .repeats = true},
+        {.name = "all", .letter = 'a', .help = "also those that do not run, as ls does"},
+        {.name = "wide",
+         .letter = 'w',
+         .help = "print every column, even on a narrow terminal: ids, owners, exact times, why "
+                 "a runtime failed"}};
 }
 
 int show(context& with, const arguments& given) {
     auto [answers, status] = about_each(with, given, "");
     if (!answers.empty()) print(pretty(object_or_array(given, std::move(answers))));
     return status;
-}
-
-std::string full_stats_text(const json& stats, bool colours) {
-    return tinted(printable(text_of(stats, "name")), tint::bold, colours) +
-           fmt::format(" ({}, {})\n", printable(text_of(stats, "type")),
-                       printable(text_of(stats, "status"))) +
-           stats_text(stats);
-}
-
-/// Prints the statistics once. `is_first` is false for a repetition of --follow.
-int show_stats(const context& with, const arguments& given, bool is_first) {
-    auto [answers, status] = about_each(with, given, "/stats");
-    if (answers.empty()) return status;
-    const bool follows = given.is_set("follow");
-    if (with.json) {
-        const json shown = object_or_array(given, std::move(answers));
-        print(follows ? dump_for_terminal(shown) + "\n" : pretty(shown));
-        return status;
-    }
-    std::string text;
-    if (follows && with.width > 0)
-        text = "\x1b[H\x1b[2J";  // to the upper left corner of an empty screen
-    else if (!is_first)
-        text = "\n";
-    for (const json& each : answers) text += full_stats_text(each, with.colours);
-    print(text);
-    return status;
-}
-
-int stats(context& with, const arguments& given) {
-    if (given.has("interval") && !given.is_set("follow")) {
-        complain("--interval is for --follow: eddy stats -f --interval 5s NAME");
-        return exit_bad_input;
-    }
-    duration pause = std::chrono::seconds(1);
-    if (!bench::read_duration(given, "interval", pause)) return exit_bad_input;
-    pause = std::max<duration>(pause, least_interval);
-    for (bool is_first = true;; is_first = false) {
-        const int status = show_stats(with, given, is_first);
-        if (!given.is_set("follow") || status != exit_ok) return status;
-        if (std::fflush(stdout) != 0) return exit_ok;
-        std::this_thread::sleep_for(pause);
-    }
 }
 
 /// The journals that the words mean, each once.
@@ -221,8 +200,10 @@ int logs(context& with, const arguments& given) {
     const std::string_view lines = given.value("lines", "100");
     unsigned long count = 0;
     const auto [end, error] = std::from_chars(lines.data(), lines.data() + lines.size(), count);
-    if (error != std::errc{} || end != lines.data() + lines.size()) {
-        complain(fmt::format("--lines needs a whole number, not \"{}\"", printable(lines)));
+    const bool is_all = lines == "all";
+    if (is_all) count = kept_lines;
+    if (!is_all && (error != std::errc{} || end != lines.data() + lines.size())) {
+        complain(fmt::format("--lines needs a whole number or all, not \"{}\"", printable(lines)));
         return exit_bad_input;
     }
     std::string query;
@@ -297,6 +278,7 @@ int show_version(context& with, const arguments&) {
 command ls_command() {
     command c;
     c.name = "ls";
+    c.aliases = {"list"};
     c.operands = "[pattern]";
     c.summary = "list runtimes";
     c.flags = list_flags();
@@ -304,6 +286,7 @@ command ls_command() {
     c.examples = {{"eddy ls", ""},
                   {"eddy ls 'api-*'", ""},
                   {"eddy ls --format '{name} {port}'", ""},
+                  {"eddy ls --format name,port,group --filter type=cache,server", "a table"},
                   {"eddy stop $(eddy ls -q @web)", ""}};
     c.run = [](context& with, const arguments& given) { return list(with, given, false); };
     return c;
@@ -324,6 +307,7 @@ command ps_command() {
 command show_command() {
     command c;
     c.name = "show";
+    c.aliases = {"inspect"};
     c.operands = "<name|pattern>...";
     c.summary = "print runtimes as JSON";
     c.least = 1;
@@ -334,46 +318,27 @@ command show_command() {
     return c;
 }
 
-command stats_command() {
-    command c;
-    c.name = "stats";
-    c.operands = "<name|pattern>...";
-    c.summary = "show the counters of runtimes";
-    c.flags = {{.name = "follow",
-                .letter = 'f',
-                .help = "repeat until Ctrl-C, or until one of them is removed"},
-               {.name = "interval",
-                .value_name = "TIME",
-                .help = "interval of --follow, at least 50ms",
-                .default_value = "1s"}};
-    c.least = 1;
-    c.most = any_number;
-    c.examples = {{"eddy stats db", ""},
-                  {"eddy stats -f '*'", ""},
-                  {"eddy stats --json db", "an object"},
-                  {"eddy stats --json 'api-*'", "an array"}};
-    c.more =
-        "With --json a single name prints an object; a pattern, or several words, an array. With\n"
-        "--follow as well, each is one line.";
-    c.run = stats;
-    return c;
-}
-
 command logs_command() {
     command c;
     c.name = "logs";
     c.operands = "<name|pattern>...";
     c.summary = "show the logs of runtimes";
-    c.flags = {{.name = "follow", .letter = 'f', .help = "keep printing new lines"},
-               {.name = "lines",
-                .letter = 'n',
-                .value_name = "N",
-                .help = "number of last lines of each runtime; with --since all kept lines",
-                .default_value = "100"},
-               {.name = "since",
-                .value_name = "TIME",
-                .help = "only lines since a time, such as 2026-11-21T21:22 or 2026-11-21 (UTC), or "
-                        "a duration ago, such as 10m"}};
+    c.flags = {
+        {.name = "follow", .letter = 'f', .help = "keep printing new lines"},
+        {.name = "lines",
+         .letter = 'n',
+         .value_name = "N",
+         .help = "number of last lines of each runtime, or all; with --since all kept lines. "
+                 "--tail is the same",
+         .default_value = "100",
+         .former_name = "tail"},
+        {.name = "timestamps",
+         .letter = 't',
+         .help = "begin each line with its time, which is always so"},
+        {.name = "since",
+         .value_name = "TIME",
+         .help = "only lines since a time, such as 2026-11-21T21:22 or 2026-11-21 (UTC), or "
+                 "a duration ago, such as 10m"}};
     c.least = 1;
     c.most = any_number;
     c.examples = {{"eddy logs -f chat", ""},
@@ -383,6 +348,29 @@ command logs_command() {
         "The daemon keeps the last 1000 lines of each runtime, or 256 KiB, also over its own\n"
         "restart. For several runtimes, or a pattern, each line begins with the name.";
     c.run = logs;
+    return c;
+}
+
+command completion_command() {
+    command c;
+    c.name = "completion";
+    c.operands = "<bash|zsh|fish>";
+    c.summary = "print the script with which a shell completes commands, flags and names";
+    c.least = c.most = 1;
+    c.examples = {{"source <(eddy completion bash)", "for this shell; zsh takes the same"},
+                  {"eddy completion fish > ~/.config/fish/completions/eddy.fish", ""}};
+    c.more =
+        "The package installs all three. Names of runtimes and groups are asked from the daemon;\n"
+        "without one they are missing.";
+    c.run = [](context&, const arguments& given) -> int {
+        const std::string_view script = completion_script(given.positional()[0]);
+        if (script.empty())
+            complain(
+                fmt::format("there is no completion for \"{}\"; there is for bash, zsh and fish",
+                            printable(given.positional()[0])));
+        print(script);
+        return script.empty() ? exit_bad_input : exit_ok;
+    };
     return c;
 }
 

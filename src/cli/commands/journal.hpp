@@ -22,8 +22,4 @@ inline constexpr std::size_t follow_limit = 32;
 int show_journals(const context& with, std::vector<std::string> names, std::string_view query,
                   bool follow);
 
-/// Shows what happens to a runtime from now on, and sends it each line of standard input, until
-/// that ends or the runtime is removed. Returns the exit status.
-int attach(const context& with, const std::string& name);
-
 }  // namespace eddy::cli

@@ -1,10 +1,14 @@
 // Table of runtimes, as `eddy ls` prints it.
 #pragma once
 
+#include "cli/text/list_rows.hpp"
+#include "cli/text/table.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <chrono>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -22,9 +26,16 @@ struct list_style {
 /// A line for each runtime below a header. Where it is wider than the terminal, columns are left
 /// out, those first that matter least, and then names are shortened.
 std::string list_text(const json& list, const list_style& style);
+/// The same of rows with list_fields().
+std::string list_text(const list_rows& list, const list_style& style);
+/// Fields of the table that is not wide.
+std::span<const std::string_view> list_fields() noexcept;
+
+/// Tint of a runtime's status.
+tint tint_of_status(std::string_view status);
 
 /// "just now", "12 seconds ago", "2 minutes ago", "3 years ago"; the text itself where it is no
 /// time like 2026-11-21T21:22:04Z.
-std::string age_text(const std::string& created, std::chrono::system_clock::time_point now);
+std::string age_text(std::string_view created, std::chrono::system_clock::time_point now);
 
 }  // namespace eddy::cli

@@ -1,12 +1,15 @@
 // Layout of tables, and quantities for people.
 #include "cli/text/table.hpp"
 
+#include <eddy/base/assert.hpp>
+
 #include "base/text/terminal_text.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace eddy::cli {
 namespace {
@@ -78,6 +81,120 @@ std::string table::to_string(bool colours) const {
         add_line([&](std::size_t c) -> std::string_view { return row[c].text; },
                  [&](std::size_t c) { return row[c].colour; });
     return text;
+}
+
+namespace {
+
+/// The least that a shortened text keeps.
+constexpr std::size_t shortest_text = 8;
+constexpr std::string_view ellipsis = "…";
+
+constexpr std::size_t column_gap = 2;
+
+bool is_plain(std::string_view text) noexcept {
+    return std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
+}
+
+/// Columns of a table, of which some are left out, without a copy of the cells.
+class fitting {
+public:
+    fitting(const std::vector<fitted_column>& columns, std::vector<std::vector<cell>>& rows)
+        : columns_(columns), rows_(rows) {
+        for (std::size_t at = 0; at < columns.size(); ++at) shown_.push_back(at);
+        for (auto& row : rows) {
+            EDDY_ASSERT(row.size() == columns.size());
+            for (cell& each : row) {
+                if (each.text.empty()) each.text = "-";
+                if (!is_plain(each.text)) each.text = printable(each.text);
+            }
+        }
+        for (std::size_t at = 0; at < columns.size(); ++at) widths_.push_back(width_at(at));
+    }
+
+    std::size_t width() const noexcept {
+        std::size_t sum = 0;
+        for (const std::size_t at : shown_) sum += widths_[at] + column_gap;
+        return sum - std::min(sum, column_gap);
+    }
+
+    /// True where a column was left out.
+    bool leave_one_out() {
+        const auto rank = [this](std::size_t at) { return columns_[at].rank; };
+        const auto least = std::ranges::max_element(shown_, {}, rank);
+        if (least == shown_.end() || rank(*least) == 0) return false;
+        shown_.erase(least);
+        return true;
+    }
+
+    /// Shortens the texts of the column that may be, by `excess` characters.
+    void shorten(std::size_t excess) {
+        const auto name = std::ranges::find_if(
+            shown_, [this](std::size_t at) { return columns_[at].may_shorten; });
+        if (name == shown_.end()) return;
+        std::size_t widest = 0;
+        for (const auto& row : rows_) widest = std::max(widest, row[*name].text.size());
+        const std::size_t longest = std::max(widest - std::min(excess, widest), shortest_text);
+        for (auto& row : rows_) {
+            std::string& text = row[*name].text;
+            if (text.size() > longest)
+                text = printable(text.substr(0, longest - 1).append(ellipsis));
+        }
+        widths_[*name] = width_at(*name);
+    }
+
+    std::string to_string(bool colours) const {
+        constexpr std::size_t escapes = 32;
+        std::string text;
+        text.reserve((rows_.size() + 1) * (width() + escapes));
+        for (const std::size_t at : shown_)
+            append(text, at, columns_[at].header, tint::bold, colours);
+        for (const auto& row : rows_)
+            for (const std::size_t at : shown_)
+                append(text, at, row[at].text, row[at].colour, colours);
+        return text;
+    }
+
+private:
+    std::size_t width_at(std::size_t column) const {
+        std::size_t width = width_of(columns_[column].header);
+        for (const auto& row : rows_) width = std::max(width, width_of(row[column].text));
+        return width;
+    }
+
+    void append(std::string& to, std::size_t column, std::string_view text, tint colour,
+                bool colours) const {
+        const bool is_tinted = colours && colour != tint::none;
+        if (is_tinted) to += escape_of(colour);
+        to += text;
+        if (is_tinted) to += "\x1b[0m";
+        if (column == shown_.back())
+            to += '\n';
+        else
+            to.append(widths_[column] - width_of(text) + column_gap, ' ');
+    }
+
+    const std::vector<fitted_column>& columns_;
+    std::vector<std::vector<cell>>& rows_;
+    std::vector<std::size_t> widths_;
+    std::vector<std::size_t> shown_;
+};
+
+}  // namespace
+
+std::string fitted_table(std::vector<fitted_column> columns, std::vector<std::vector<cell>> rows,
+                         std::size_t width, bool colours) {
+    fitting shown(columns, rows);
+    if (width == 0) return shown.to_string(colours);
+    while (shown.width() > width && shown.leave_one_out()) {
+    }
+    if (shown.width() > width) shown.shorten(shown.width() - width);
+    return shown.to_string(colours);
+}
+
+std::string format_time(double microseconds) {
+    if (microseconds < 1000) return fmt::format("{:.1f} µs", microseconds);
+    if (microseconds < 1e6) return fmt::format("{:.1f} ms", microseconds / 1e3);
+    return fmt::format("{:.1f} s", microseconds / 1e6);
 }
 
 std::string format_age(double seconds) {

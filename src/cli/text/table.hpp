@@ -41,6 +41,19 @@ private:
     std::vector<std::vector<cell>> rows_;
 };
 
+/// A column of a table that fits a terminal. Columns of `rank` 0 are always there; of the others
+/// the highest rank is left out first.
+struct fitted_column {
+    std::string_view header;
+    int rank = 0;
+    bool may_shorten = false;  ///< texts are shortened where that alone helps
+};
+
+/// Such a table, at most `width` characters wide where possible; 0: of any width. A cell without a
+/// text shows "-".
+std::string fitted_table(std::vector<fitted_column> columns, std::vector<std::vector<cell>> rows,
+                         std::size_t width, bool colours);
+
 /// Wraps a text in the escape sequences of its tint, when `colours`.
 std::string tinted(std::string_view text, tint colour, bool colours);
 
@@ -48,6 +61,8 @@ std::string tinted(std::string_view text, tint colour, bool colours);
 std::string format_age(double seconds);
 /// "512 B", "1.2 KiB", "34 MiB".
 std::string format_bytes(double bytes);
+/// Microseconds as "36.6 µs", "9.1 ms", "1.2 s".
+std::string format_time(double microseconds);
 /// "1234567" as "1,234,567".
 std::string format_count(double count);
 

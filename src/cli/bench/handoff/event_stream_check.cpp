@@ -57,7 +57,9 @@ bool event_stream_check::read_line(std::string_view line) {
             return true;
         }
         case phase::fields:
-            if (line.empty()) phase_ = phase::events;
+            if (!line.empty()) return read_field(line);
+            if (!has_type_) return refuse("the answer is no text/event-stream");
+            phase_ = phase::events;
             return true;
         case phase::events: return read_event_line(line);
         case phase::done:
@@ -65,6 +67,20 @@ bool event_stream_check::read_line(std::string_view line) {
             return line.empty() || refuse("there are bytes behind data: [DONE]");
     }
     return false;
+}
+
+/// A field of the head, as much as is kept of it.
+bool event_stream_check::read_field(std::string_view line) {
+    constexpr std::string_view name = "Content-Type:";
+    line = line.substr(0, kept);
+    if (!equal_in_any_case(line.substr(0, name.size()), name)) return true;
+    line.remove_prefix(name.size());
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    constexpr std::string_view type = "text/event-stream";
+    const bool is_stream = equal_in_any_case(line.substr(0, type.size()), type);
+    line.remove_prefix(std::min(type.size(), line.size()));
+    has_type_ = is_stream && (line.empty() || line[0] == ';' || line[0] == ' ' || line[0] == '\t');
+    return has_type_ || refuse("the answer is no text/event-stream");
 }
 
 bool event_stream_check::read_event_line(std::string_view line) {

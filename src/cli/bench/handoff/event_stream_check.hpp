@@ -9,9 +9,9 @@
 
 namespace eddy::cli::bench {
 
-/// Reads one answer: `HTTP/1.x STATUS`, fields, and a body that the connection's end ends, of
-/// event-stream lines (`data:`, `id:`, `event:`, `retry:`, comments) in which `data: [DONE]` comes
-/// last. A chunked body is no such stream. One thread.
+/// Reads one answer: `HTTP/1.x STATUS`, fields with `Content-Type: text/event-stream`, and a body
+/// that the connection's end ends, of event-stream lines (`data:`, `id:`, `event:`, `retry:`,
+/// comments) in which `data: [DONE]` comes last. A chunked body is no such stream. One thread.
 class event_stream_check {
 public:
     /// Bytes of a field of the head at most, so that a broken server is noticed.
@@ -34,6 +34,7 @@ private:
     enum class phase : unsigned char { status_line, fields, events, done };
 
     bool read_line(std::string_view line);
+    bool read_field(std::string_view line);
     bool read_event_line(std::string_view line);
     bool refuse(const char* why) noexcept {
         error_ = why;
@@ -41,12 +42,13 @@ private:
     }
 
     // Beginning of a line that a piece of input ended within: enough to know which line it is.
-    static constexpr std::size_t kept = 24;
+    static constexpr std::size_t kept = 40;
     char begin_[kept];
     std::uint8_t begin_size_ = 0;
     phase phase_ = phase::status_line;
     bool has_data_ = false;  // in the event that has not ended
     bool has_mark_ = false;
+    bool has_type_ = false;  // text/event-stream
     std::uint16_t status_ = 0;
     std::uint32_t line_size_ = 0;  // of that line, as far as it has come
     std::uint32_t head_size_ = 0;

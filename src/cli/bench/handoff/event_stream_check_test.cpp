@@ -53,7 +53,21 @@ TEST(event_stream_check, counts_events_up_to_the_mark) {
 TEST(event_stream_check, knows_all_fields_and_both_ends_of_lines) {
     EXPECT_TRUE((read(with_head(": ping\n\nid: 7\nevent: token\nretry: 100\ndata: a\ndata:b\n\n"
                                 "id\ndata\n\ndata:[DONE]\r\n\r\n")) == outcome{200, 2, true, ""}));
-    EXPECT_TRUE((read("HTTP/1.0 200\n\ndata: a\n\n") == outcome{200, 1, false, ""}));
+    EXPECT_TRUE(
+        (read("HTTP/1.0 200\ncontent-type:TEXT/event-stream; charset=utf-8\n\ndata: a\n\n") ==
+         outcome{200, 1, false, ""}));
+}
+
+TEST(event_stream_check, refuses_content_of_another_type) {
+    const outcome refused{200, 0, false, "the answer is no text/event-stream"};
+    for (const std::string_view field :
+         {"Content-Type: text/html\r\n", "Content-Type: text/event-streams\r\n",
+          "Content-Type:\r\n", "Content-Typ: text/event-stream\r\n", ""})
+        EXPECT_TRUE(read("HTTP/1.1 200 OK\r\n" + std::string(field) + "\r\ndata: a\n\n") == refused)
+            << field;
+    EXPECT_TRUE((read("HTTP/1.1 200 OK\r\nContent-Type:          " + std::string(20, ' ') +
+                      "text/event-stream\r\n\r\n") == refused))
+        << "more blanks than servers write";
 }
 
 TEST(event_stream_check, tells_an_answer_without_an_end) {

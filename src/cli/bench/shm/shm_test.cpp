@@ -105,6 +105,8 @@ TEST(shm_bench_options, change_what_is_measured) {
     wanted.seconds = 0.05;
     wanted.in_place = true;
     EXPECT_GT(run(wanted).result.messages, 0u);
+    wanted.ring_size = 1024 * 1024;
+    EXPECT_GT(run(wanted).result.messages, 10u);
 }
 
 }  // namespace
