@@ -4,7 +4,7 @@
 # Targets for DEPENDS in eddy_layer():
 #   PkgConfig::liburing (with EDDY_URING)  PkgConfig::cares  Threads::Threads
 #   PkgConfig::openssl (with EDDY_TLS)  PkgConfig::luajit (with EDDY_SCRIPTS)
-#   PkgConfig::libedit (the program's)
+#   PkgConfig::libedit  eddy_toml (the program's)
 #   PkgConfig::zlib  PkgConfig::brotlienc  PkgConfig::brotlidec  PkgConfig::zstd  eddy_mustache  eddy_fmt
 #   nlohmann_json::nlohmann_json
 # and in developer mode, for TEST_DEPENDS and the benchmarks:
@@ -70,6 +70,14 @@ if(EDDY_SCRIPTS AND lua IN_LIST EDDY_LAYERS)
 endif()
 if(cli IN_LIST EDDY_LAYERS)
     eddy_need_pkg(libedit libedit libedit-dev)
+    # Headers alone: Debian's package file names its shared library, which nothing needs.
+    find_path(EDDY_TOML_INCLUDE toml++/toml.h)
+    if(NOT EDDY_TOML_INCLUDE)
+        message(FATAL_ERROR "Eddy needs the library toml++: run `apt install libtomlplusplus-dev` "
+                            "(or `./eddy-dev build`, which installs all that is missing).")
+    endif()
+    add_library(eddy_toml INTERFACE)
+    target_include_directories(eddy_toml SYSTEM INTERFACE "${EDDY_TOML_INCLUDE}")
 endif()
 if(runtime IN_LIST EDDY_LAYERS)
     eddy_need_config(fmt libfmt-dev)

@@ -63,7 +63,7 @@ set(EDDY_COLD_LAYERS daemon cli)
 
 # How a library or a test of `layer` is compiled. Optimising takes as long as everything else that a
 # compiler does to a file, with sanitizers twice as long. So what gains little by it goes without:
-# all tests, and with sanitizers the plain layers. A test at -O0 takes half of the compiler's time at -O3; -O1 and
+# all tests, with sanitizers the plain layers, and with the thread sanitizer those whose own tests it leaves out. A test at -O0 takes half of the compiler's time at -O3; -O1 and
 # -Og save next to nothing, since most of it is inlining. The layers themselves stay at -O3, as they are
 # released. Only their templates and inline functions that a test instantiates are the test's, and programs
 # built by users without optimisation have them so, too.
@@ -84,6 +84,8 @@ function(eddy_compile target kind layer)
         list(APPEND libraries GTest::gmock GTest::gtest)
         set(variant unoptimised_)
     elseif(EDDY_SANITIZE AND layer IN_LIST EDDY_PLAIN_LAYERS)
+        set(variant unoptimised_)
+    elseif(EDDY_SANITIZE STREQUAL "thread" AND layer IN_LIST EDDY_LAYERS_OF_ONE_THREAD)
         set(variant unoptimised_)
     elseif(layer IN_LIST EDDY_COLD_LAYERS)
         target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)

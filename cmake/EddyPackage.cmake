@@ -82,8 +82,8 @@ install(FILES "${changes}" "${PROJECT_SOURCE_DIR}/ARCHITECTURE.md" DESTINATION "
         COMPONENT dev)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" "${PROJECT_SOURCE_DIR}/examples"
         DESTINATION "${doc_dir}/libeddy-dev" COMPONENT dev
-        FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.cpp" PATTERN "*.lua" PATTERN "*.mustache" PATTERN "*.css"
-        PATTERN "hand_over.*")
+        FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.png" PATTERN "*.cpp" PATTERN "*.lua" PATTERN "*.mustache" PATTERN "*.css" PATTERN "*.toml" PATTERN "*.openapi.json" PATTERN "__pycache__" EXCLUDE
+        PATTERN "hand_over*")
 # The program that docs/from-asio.md ports.
 install(FILES "${PROJECT_SOURCE_DIR}/bench/echo/echo_asio.cpp" DESTINATION "${doc_dir}/libeddy-dev/bench/echo"
         COMPONENT dev)
@@ -93,9 +93,10 @@ if(TARGET eddy)
     install(FILES "${changes}" DESTINATION "${doc_dir}/eddy" COMPONENT program)
     # The pages for users of the program, what they link to, and the document of the control API.
     install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" DESTINATION "${doc_dir}/eddy" COMPONENT program
-            FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.openapi.json"
+            FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.png" PATTERN "*.openapi.json"
             REGEX "/(abi|comparison|from-asio|glossary|http|lifetimes|sequences|simulator|tour|tutorial)\\.md$" EXCLUDE)
-    install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples/hooks" "${PROJECT_SOURCE_DIR}/examples/streaming"
+    install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples/hooks" "${PROJECT_SOURCE_DIR}/examples/lua"
+                      "${PROJECT_SOURCE_DIR}/examples/stack" "${PROJECT_SOURCE_DIR}/examples/streaming"
             DESTINATION "${doc_dir}/eddy/examples" COMPONENT program)
     set(manual "${PROJECT_SOURCE_DIR}/docs/eddy.1")
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${manual}")
@@ -108,18 +109,64 @@ if(TARGET eddy)
         set(manual "${PROJECT_BINARY_DIR}/eddy.1.gz")
     endif()
     install(FILES "${manual}" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT program)
+    # The service; its program is that of the package, /usr/bin/eddy, and packaging/install.sh names another.
+    install(FILES "${PROJECT_SOURCE_DIR}/packaging/eddy.service" DESTINATION lib/systemd/system COMPONENT program)
+    install(FILES "${PROJECT_SOURCE_DIR}/packaging/eddy.sysusers" DESTINATION lib/sysusers.d RENAME eddy.conf
+            COMPONENT program)
+    # Pages of commands and scripts of shells, which the program prints itself.
+    set(printed "${PROJECT_BINARY_DIR}/printed")
+    set(compress "")
+    if(EDDY_GZIP)
+        set(compress COMMAND sh -c "exec \"$1\" -9nf \"$2\"/*.1" sh "${EDDY_GZIP}" "${printed}/man1")
+    endif()
+    add_custom_command(OUTPUT "${printed}/stamp"
+        COMMAND "${CMAKE_COMMAND}" -E rm -rf "${printed}"
+        COMMAND "${CMAKE_COMMAND}" -E make_directory "${printed}/man1"
+        COMMAND eddy help --man --all "${printed}/man1"
+        ${compress}
+        COMMAND eddy completion bash > "${printed}/eddy.bash"
+        COMMAND eddy completion zsh > "${printed}/eddy.zsh"
+        COMMAND eddy completion fish > "${printed}/eddy.fish"
+        COMMAND "${CMAKE_COMMAND}" -E touch "${printed}/stamp"
+        DEPENDS eddy VERBATIM)
+    add_custom_target(eddy_printed ALL DEPENDS "${printed}/stamp")
+    install(DIRECTORY "${printed}/man1/" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT program)
+    install(FILES "${printed}/eddy.bash" DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/bash-completion/completions"
+            RENAME eddy COMPONENT program)
+    install(FILES "${printed}/eddy.zsh" DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/zsh/vendor-completions"
+            RENAME _eddy COMPONENT program)
+    install(FILES "${printed}/eddy.fish" DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/fish/vendor_completions.d"
+            COMPONENT program)
+endif()
+# The jar of the Java module, which `./eddy-dev package` compiles.
+set(EDDY_JAR "" CACHE FILEPATH "The Java module's jar, for a package of its own")
+if(EDDY_JAR)
+    install(FILES "${EDDY_JAR}" DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/java" RENAME "eddy-shm-${PROJECT_VERSION}.jar"
+            COMPONENT java)
+    install(CODE "file(CREATE_LINK eddy-shm-${PROJECT_VERSION}.jar
+        \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATAROOTDIR}/java/eddy-shm.jar\" SYMBOLIC)" COMPONENT java)
+    install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${doc_dir}/libeddy-java" RENAME copyright COMPONENT java)
+    install(FILES "${PROJECT_SOURCE_DIR}/java/README.md" DESTINATION "${doc_dir}/libeddy-java" COMPONENT java)
 endif()
 
 # `cpack` in the build folder makes two packages: libeddy-dev, and eddy with the program.
 # `./eddy-dev package` does so in a folder of its own, and for /usr, so that Debian's folders for
 # libraries are used.
 set(CPACK_GENERATOR DEB)
-set(EDDY_PACKAGE_CONTACT "The Eddy authors" CACHE STRING "Who made the packages: Name <address>")
+# The domain is one that can have no mailbox (RFC 2606).
+set(EDDY_PACKAGE_CONTACT "The Eddy authors <eddy@packages.invalid>" CACHE STRING "Who made the packages: Name <address>")
 set(CPACK_PACKAGE_CONTACT "${EDDY_PACKAGE_CONTACT}")
 set(CPACK_PACKAGE_VENDOR "Eddy")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+# As packaging/debian/changelog has it.
+set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
+file(STRINGS "${PROJECT_SOURCE_DIR}/packaging/debian/changelog" newest LIMIT_COUNT 1)
+if(NOT newest MATCHES "^eddy \\(${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE}\\)")
+    message(FATAL_ERROR "packaging/debian/changelog does not begin with version ${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE}")
+endif()
+set(CPACK_PRE_BUILD_SCRIPTS "${PROJECT_SOURCE_DIR}/packaging/debian/stage.cmake")
 set(CPACK_COMPONENTS_ALL dev)
 # The first line of a description is the synopsis; one for all would stand before each.
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "")
@@ -127,8 +174,8 @@ set(CPACK_DEBIAN_DEV_PACKAGE_NAME libeddy-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 # CMake's package file and eddy.pc both ask pkg-config for what the archives link.
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "pkgconf, ${debian_depends}")
-set(CPACK_DEBIAN_DEV_PACKAGE_SUGGESTS "nlohmann-json3-dev")  # for <eddy/http/json.hpp>
-set(CPACK_DEBIAN_DEV_PACKAGE_SUGGESTS "g++ (>= 4:13) | clang-19, cmake")
+# The second is for <eddy/http/json.hpp>.
+set(CPACK_DEBIAN_DEV_PACKAGE_SUGGESTS "g++ (>= 4:13) | clang-19, nlohmann-json3-dev, cmake")
 set(CPACK_DEBIAN_DEV_DESCRIPTION
 "C++23 library of coroutine I/O on io_uring and epoll
 Tasks with structured concurrency and cancellation; streams, listeners,
@@ -144,15 +191,40 @@ if(TARGET eddy)
     set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME eddy)
     set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION net)
     set(CPACK_DEBIAN_PROGRAM_PACKAGE_SHLIBDEPS ON)
+    # For the user, where systemd-sysusers is not there.
+    set(CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS adduser)
     # Whom tls:// trusts.
     set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS ca-certificates)
+    set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS "logrotate, libeddy-java")
+    foreach(script IN ITEMS postinst prerm postrm conffiles)
+        list(APPEND CPACK_DEBIAN_PROGRAM_PACKAGE_CONTROL_EXTRA "${PROJECT_SOURCE_DIR}/packaging/debian/${script}")
+    endforeach()
+    set(CPACK_DEBIAN_PROGRAM_PACKAGE_CONTROL_STRICT_PERMISSION ON)
     set(CPACK_DEBIAN_PROGRAM_DESCRIPTION
-"daemon for network endpoints: caches and broadcast servers
+"daemon for network endpoints: caches, sites, proxies and more
 Eddy runs a machine's network endpoints and shows them as Docker does with
-containers: caches that any Redis client can use, and servers that pass
-messages among their clients over TCP, UDP and Unix sockets. One daemon keeps
-them; the command eddy makes, starts, stops and watches them, and an HTTP
-interface on a Unix socket does the same for programs.")
+containers: caches that any Redis client can use; HTTP sites; proxies for TCP,
+UDP, HTTP and TLS; servers that pass messages among their clients over TCP,
+UDP, WebSocket and Unix sockets; clients of other servers; streams of events
+that take over the clients of a web server; programs that are started again
+when they fail, and processes of others that are watched. Lua scripts extend
+them.
+.
+One daemon, a service of systemd, keeps them; the command eddy makes, starts,
+stops and watches them, and an HTTP interface on a Unix socket does the same
+for programs.")
+endif()
+if(EDDY_JAR)
+    list(APPEND CPACK_COMPONENTS_ALL java)
+    set(CPACK_DEBIAN_JAVA_PACKAGE_NAME libeddy-java)
+    set(CPACK_DEBIAN_JAVA_PACKAGE_SECTION java)
+    set(CPACK_DEBIAN_JAVA_PACKAGE_SUGGESTS "eddy, default-jre-headless (>= 2:1.17)")
+    set(CPACK_DEBIAN_JAVA_DESCRIPTION
+"sockets over shared memory between processes, for Java 17 and newer
+Streams between processes of one machine that pass bytes through shared
+memory, as java.net.Socket and ServerSocket, channels and non-blocking readers
+and writers. The other side is Java, too, a C++ program with libeddy-dev, or a
+runtime of the daemon eddy, such as a cache.")
 endif()
 set(CPACK_STRIP_FILES ON)
 include(CPack)
