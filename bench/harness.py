@@ -305,6 +305,13 @@ class Server:
     def after_start(self):
         """Steps after the start of the process, once it answers."""
 
+    def written(self, name, text):
+        """The path of a file in the server's folder that has this text."""
+        path = os.path.join(self.folder, name)
+        with open(path, "w") as file:
+            file.write(text)
+        return path
+
     @property
     def pid(self):
         return self.process.pid

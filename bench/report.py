@@ -216,6 +216,26 @@ class RatioRow(Row):
         return group
 
 
+class BestRow(Row):
+    """Servers whose judged one is held against the best of its rivals; load.best_goal is the ratio it is to reach, or None."""
+
+    def json(self):
+        return {"row": self.load.label, "judged": self.load.judged, "goals": self.goals, "verdict": self.verdict,
+                "samples": self.comparison.samples}
+
+    def group(self):
+        group = super().group()
+        best = self.comparison.best(self.load.rivals)
+        group.rival, group.goal = best, self.load.best_goal
+        group.note = times(self.comparison.ratio(self.load.judged, best).median)
+        return group
+
+
+def to_best(row, side):
+    """The ratio of the rates of a side and the best rival."""
+    return ratio(row.comparison.ratio(side, row.comparison.best(row.load.rivals)))
+
+
 def to_rival(row, side):
     return ratio(row.comparison.ratio(side, row.load.rivals[0]))
 
@@ -330,7 +350,8 @@ def replace(page, name, text):
 
 # --- The figure -------------------------------------------------------------------------------
 
-COLOURS = {"eddy": "#0f766e", "eddy epoll": "#5eaaa3", "eddy spinning": "#134e4a", "eddy without polling": "#99c2bd", "eddy segments": "#1d4ed8",
+COLOURS = {"epoll": "#94a3b8", "eddy": "#0f766e", "eddy epoll": "#5eaaa3", "eddy spinning": "#134e4a", "eddy without polling": "#99c2bd", "eddy with Lua": "#1d4ed8",
+           "eddy segments": "#1d4ed8",
            "eddy epoll segments": "#93c5fd", "redis": "#94a3b8", "valkey": "#c4b5fd",
            "memcached": "#d6a85c", "asio": "#94a3b8", "boost": "#64748b",
            "libuv": "#c4b5fd", "copied": "#94a3b8", "zero copy": "#0f766e", "raw epoll": "#d6a85c", "raw uring": "#b7791f", "asleep": "#94a3b8",

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""HTTP and WebSocket servers: Eddy against nginx, h2o, hyper, fasthttp and Bun."""
+"""HTTP and WebSocket servers: Eddy against nginx, h2o, hyper, fasthttp and Bun, and with scripts against nginx's Lua."""
 
 import os
 import resource
@@ -17,6 +17,7 @@ import rivals
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ECHO = "/echo?hello=world"
+MESSAGE = '{"name":"eddy","count":7,"tags":["a","b"],"nested":{"is_small":true,"ratio":0.5}}'
 CONNECTION_GOAL = 512   # bytes of memory an idle one
 QUICK_PAIRS = 2         # so that each side begins once
 
@@ -26,12 +27,12 @@ class Load:
 
     unit = "req/s"
 
-    def __init__(self, label, kind, path, flags, sides, at_least, tls=False, wrk=False, p99=False):
+    def __init__(self, label, kind, path, flags, sides, at_least, tls=False, wrk=False, p99=False, judged="eddy"):
         self.label = label + (", by wrk" if wrk else "")
         self.kind, self.path, self.flags, self.tls, self.wrk = kind, path, flags, tls, wrk
-        self.wanted, self.at_least, self.p99 = sides, at_least, p99
+        self.wanted, self.best_goal, self.p99 = sides, at_least, p99
         self.program = f"{'wrk' if wrk else 'eddy bench ' + kind} {path} {' '.join(flags)}"
-        self.judged = "eddy"
+        self.judged = judged
 
     def choose(self, found, site):
         """Takes the servers that are here; False when there is no pair to compare."""
@@ -41,11 +42,11 @@ class Load:
             self.unit = "msg/s"
         self.rivals = tuple(name for name in self.sides if name != self.judged)
         if self.judged not in self.sides and self.sides:
-            self.judged, self.at_least, self.p99 = list(self.sides)[0], None, False
+            self.judged, self.best_goal, self.p99 = list(self.sides)[0], None, False
         self.rivals = self.rivals or (self.judged,)
         self.goals = ()
-        if self.at_least and not self.wrk:
-            self.goals = (RateGoal(f"≥ {self.at_least:.2f} × the best", self.at_least, *self.rivals, or_cpu=True),)
+        if self.best_goal and not self.wrk:
+            self.goals = (RateGoal(f"≥ {self.best_goal:.2f} × the best", self.best_goal, *self.rivals, or_cpu=True),)
         if self.p99 and not self.wrk:
             self.goals += (Goal("p99 no worse", self.has_good_p99),)
         return bool(self.sides)
@@ -63,6 +64,8 @@ class Load:
                     "--warm-up", str(warm_up), *pid, *(["--insecure"] if self.tls else []), *self.flags]
         flags = dict(zip(self.flags[::2], self.flags[1::2]))
         more = ["-s", os.path.join(HERE, "http/pipeline.lua")] if "-P" in flags else []
+        if "--data" in flags:
+            more = ["-s", os.path.join(HERE, "http/json_wrk.lua")]
         return [sys.executable, os.path.join(HERE, "http/wrk_load.py"), *pid, "--pipeline", flags.get("-P", "1"),
                 "-t1", "-c", flags["-c"], "-d", "1s" if chosen.quick else "2s", *more, url]
 
@@ -71,6 +74,7 @@ def loads(with_wrk):
     echo = ("nginx", "hyper", "fasthttp", "bun", "eddy")
     files = ("nginx", "h2o", "fasthttp", "bun", "eddy")
     sockets = ("bun", "fasthttp", "eddy")
+    scripts = ("nginx with Lua", "eddy with Lua")
     right = ["--expect", '{"hello":"world"}']
     both = [
         ("echo, 50", ECHO, ["-c", "50"], echo, 1.10, False, True),
@@ -85,6 +89,10 @@ def loads(with_wrk):
         yield Load(label, "http", path, flags + more, sides, at_least, tls, p99=p99)
         if with_wrk:
             yield Load(label, "http", path, flags, sides, None, tls, wrk=True)
+    posted = ["--data", MESSAGE, "-c", "50"]
+    for wrk in [False, True][:1 + with_wrk]:
+        yield Load("Lua, JSON echo", "http", "/json", posted + ([] if wrk else ["--expect", '"count":8']), scripts, 1.25, wrk=wrk,
+                   judged="eddy with Lua")
     yield Load("new TLS connections", "http", "/small", ["-c", "16", "--close"], files, 1.05, tls=True)
     for size, text in ((20, "20 B"), (1024, "1 KB"), (65536, "64 KB")):
         yield Load(f"WebSocket echo {text}", "ws", "/ws", ["-c", "50", "--size", str(size)], sockets, 1.05)
@@ -128,6 +136,7 @@ def measure_memory(chosen, found, site):
     count = 200 if chosen.quick else 10_000
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(harness.DESCRIPTORS, resource.getrlimit(resource.RLIMIT_NOFILE)[1]),
                                                 resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    found = {name: start for name, start in found.items() if not name.endswith("with Lua")}
     samples, progress = {}, Progress(len(found) * 2)
     for _, side in turns(list(found), 2):
         with found[side](chosen.server_core, site, False) as server:
@@ -149,24 +158,6 @@ def memory_table(samples):
 
 
 # --- The whole --------------------------------------------------------------------------------
-
-class Row(report.Row):
-    def json(self):
-        return {"row": self.load.label, "judged": self.load.judged, "goals": self.goals, "verdict": self.verdict,
-                "samples": self.comparison.samples}
-
-    def group(self):
-        group = super().group()
-        best = self.comparison.best(self.load.rivals)
-        group.rival, group.goal = best, self.load.at_least
-        group.note = report.times(self.comparison.ratio(self.load.judged, best).median)
-        return group
-
-
-def to_best(row, side):
-    """The ratio of the rates of a side and the best rival."""
-    return report.ratio(row.comparison.ratio(side, row.comparison.best(row.load.rivals)))
-
 
 def stored_loads(chosen, site):
     """The loads of the stored results, with the servers that they had."""
@@ -202,13 +193,13 @@ def main():
         if not chosen.stored:
             found = rivals.find(chosen)
             there = loads_here(chosen, found, site)
-        rows = [Row(load, comparison) for load, _, comparison in
+        rows = [report.BestRow(load, comparison) for load, _, comparison in
                 sample(chosen, there, lambda core, side, start: start(core))]
         memory = measure_memory(chosen, found, site)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     report.perf_lines("http", chosen, rows)
-    columns = [report.SERVER, report.RATE, ("to the best rival", to_best), report.REMARK, report.COST, *report.CPU,
+    columns = [report.SERVER, report.RATE, ("to the best rival", report.to_best), report.REMARK, report.COST, *report.CPU,
                report.LATENCY]
     text = report.table_of(rows, columns) + "\n\n" + memory_table(memory)
     return report.leave("http", chosen, text, {"rows": [row.json() for row in rows], "memory": memory},

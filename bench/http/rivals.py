@@ -5,8 +5,13 @@ import glob
 import os
 import shutil
 import subprocess
+import sys
+import tempfile
 
 import harness
+
+sys.path.insert(0, os.path.join(harness.ROOT, "tools"))
+from dev.rivals import LIBRARY, nginx_lua as unpacked_nginx_lua
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 RIVALS = os.path.join(harness.ROOT, "build/rivals/http")
@@ -98,12 +103,6 @@ class Web(harness.Server):
     def arguments(self):
         return [self.path, *self.common()]
 
-    def written(self, name, text):
-        path = os.path.join(self.folder, name)
-        with open(path, "w") as file:
-            file.write(text)
-        return path
-
 
 class Bun(Web):
     def arguments(self):
@@ -113,15 +112,17 @@ class Bun(Web):
 class Nginx(Web):
     """In the foreground and in one process; it keeps connections for ever, and open files in mind."""
 
+    def folders(self):
+        return "\n".join(f"{kind}_temp_path {self.folder}/{kind};"
+                         for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+
     def arguments(self):
-        folders = "\n".join(f"{kind}_temp_path {self.folder}/{kind};"
-                            for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
         tls = f"ssl_certificate {self.site.cert}; ssl_certificate_key {self.site.key};" if self.is_tls else ""
         return [self.path, "-p", self.folder, "-c", self.written("nginx.conf", f"""
 daemon off; master_process off; worker_processes 1; pid {self.folder}/pid; error_log stderr crit;
 events {{ worker_connections 16384; multi_accept on; }}
 http {{
-    {folders}
+    {self.folders()}
     access_log off; keepalive_requests 1000000000; keepalive_timeout 1h; default_type text/plain;
     sendfile on; tcp_nopush on; open_file_cache max=100;
     server {{
@@ -130,6 +131,44 @@ http {{
     }}
 }}
 """)]
+
+
+class NginxLua(Nginx):
+    """The same with Debian's module of Lua, which is unpacked below `lua`, since it replaces the LuaJIT of Eddy."""
+
+    def __init__(self, *its):
+        super().__init__(*its)
+        self.path, self.lua = self.path
+        self.env["LD_LIBRARY_PATH"] = libraries(self.lua)
+
+    def arguments(self):
+        return [self.path, "-p", self.folder, "-c", self.written("nginx.conf", f"""
+{load_modules(self.lua)}
+daemon off; master_process off; worker_processes 1; pid {self.folder}/pid; error_log stderr crit;
+events {{ worker_connections 16384; multi_accept on; }}
+http {{
+    {self.folders()}
+    access_log off; keepalive_requests 1000000000; keepalive_timeout 1h;
+    lua_package_path '{self.lua}/usr/share/lua/5.1/?.lua;;';
+    init_by_lua_block {{ names = {{ "name", "count", "tags", "nested", "is_small", "ratio" }} }}
+    lua_package_cpath '{self.lua}/{LIBRARY}/lua/5.1/?.so;;';
+    server {{
+        listen 127.0.0.1:{self.port} backlog=4096;
+        location = /json {{
+            default_type application/json; client_body_buffer_size 64k;
+            content_by_lua_file {HERE}/json_nginx.lua;
+        }}
+    }}
+}}
+""")]
+
+
+class EddyLua(harness.Eddy):
+    """A site of the daemon, with a script and without files."""
+
+    def __init__(self, core, name, _path, _site, _is_tls):
+        super().__init__(core, "--lua", os.path.join(HERE, "json_eddy.lua"), runtime="http")
+        self.name = name
 
 
 class H2o(Web):
@@ -151,6 +190,30 @@ hosts:
 """)]
 
 
+def libraries(folder):
+    """The folders of libraries of unpacked packages."""
+    return ":".join(os.path.join(folder, each) for each in (LIBRARY, LIBRARY.removeprefix("usr/")))
+
+
+def load_modules(folder):
+    return "".join(f"load_module {folder}/usr/lib/nginx/modules/{name}_module.so;\n" for name in ("ndk_http", "ngx_http_lua"))
+
+
+def nginx_lua():
+    folder = unpacked_nginx_lua()
+    if not folder:
+        raise Missing("nginx's module of Lua cannot be fetched")
+    path = program("nginx")
+    with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
+        file.write(load_modules(folder) + "events {}\n")
+        file.flush()
+        tried = subprocess.run([path, "-t", "-c", file.name], capture_output=True, text=True,
+                               env={**os.environ, "LD_LIBRARY_PATH": libraries(folder)})
+    if tried.returncode != 0:
+        raise Missing(f"nginx with Lua: {tried.stderr.strip().splitlines()[:1]}")
+    return path, folder
+
+
 # Sides by name: how to find the program, and the class of its server.
 SIDES = {
     "nginx": (lambda: program("nginx"), Nginx),
@@ -159,6 +222,8 @@ SIDES = {
     "fasthttp": (fasthttp, Web),
     "bun": (bun, Bun),
     "eddy": (lambda: harness.built("http_eddy"), Web),
+    "nginx with Lua": (nginx_lua, NginxLua),
+    "eddy with Lua": (harness.eddy, EddyLua),
 }
 
 

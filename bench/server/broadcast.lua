@@ -1,0 +1,3 @@
+function on_message(client, text)
+  self.broadcast(text)  -- also to the client itself
+end

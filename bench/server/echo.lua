@@ -1,0 +1,3 @@
+function on_message(client, text)
+  self.send(client, text)
+end
