@@ -1,5 +1,6 @@
 """Fixtures of the example programs' tests: a server that is started on a free port, and its clients."""
 
+import base64
 import json
 import os
 import shutil
@@ -120,6 +121,11 @@ class Browser:
     def evaluate(self, expression):
         """The value of a JavaScript expression in the page; "" while it has none."""
         return self.call("Runtime.evaluate", self.session, expression=expression)["result"].get("value", "")
+
+    def screenshot(self, path):
+        """Writes a picture of the page, as PNG."""
+        with open(path, "wb") as file:
+            file.write(base64.b64decode(self.call("Page.captureScreenshot", self.session)["data"]))
 
 
 def main(test):

@@ -65,6 +65,19 @@ class FewDescriptors(harness.EddyTest):
         self.eddy.must("stop", "crowded")
         self.assertEqual(self.eddy.list()["crowded"]["status"], "stopped")
 
+    def test_the_limit_is_named(self):
+        self.crowd()
+        self.until_crowded()
+        self.assertIn(f"{LIMIT} open files", self.eddy.must("logs", "crowded"))
+        path = os.path.join(self.folder(), "many.toml")
+        with open(path, "w", encoding="ascii") as file:
+            file.write("".join(f"[server.s{i}]\nport = 0\n" for i in range(LIMIT)))
+        refused = self.eddy.run("up", path)
+        self.assertEqual(refused.status, 2, refused)
+        self.assertIn(f"{LIMIT} open files", refused.err)
+        self.assertIn("LimitNOFILE=", refused.err)
+        self.assertEqual(set(self.eddy.list()), {"crowded", "other", "db"})
+
     def test_it_saves_replicates_and_migrates(self):
         master = self.daemon()
         master_port = free_port()

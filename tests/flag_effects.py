@@ -17,7 +17,7 @@ def effect_of(where, *names):
 def flags_in(help_text):
     """The long flags of a help text's tables, without those of every command."""
     own = help_text.split("Flags of every command:")[0]
-    return set(re.findall(r"^ +(?:-\w, )?--([\w-]+)", own, re.M))
+    return set(re.findall(r"^ {1,6}(?:-\w, )?--([\w-]+)", own, re.M))
 
 
 def read_text(path):

@@ -7,7 +7,7 @@ import threading
 import urllib.request
 
 import harness
-from harness import DEADLINE_S, connect, eventually
+from harness import DEADLINE_S, connect, eventually, free_port
 
 
 class Front:
@@ -86,6 +86,36 @@ class HandedOver(harness.EddyTest):
                     self.assertEqual((response.status, response.read()), (200, b"<p>handed over"))
             front.close()
             self.running.must("remove", "site")
+
+    def test_an_http_proxy_forwards_their_requests(self):
+        port = free_port()
+        self.running.must("create", "server", "room", "-p", str(port), "-s")
+        for threads in ("1", "2"):
+            with socket.create_server(("127.0.0.1", 0)) as backend:
+                backend.settimeout(DEADLINE_S)
+                self.running.must("create", "proxy", "gw", "--listen", self.uri, "--protocol", "http", "--threads", threads,
+                                  "--backend", ":%d" % backend.getsockname()[1], "--route", "/ws=room", "-s")
+                front = Front(self.path)
+                with connect(front.port) as client:
+                    client.sendall(b"POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi")
+                    with backend.accept()[0] as peer:
+                        peer.settimeout(DEADLINE_S)
+                        got = b""
+                        while not got.endswith(b"\r\n\r\nhi"):
+                            got += peer.recv(1000)
+                        # The client's own address, not the other program's.
+                        self.assertIn(b"\r\nX-Forwarded-For: 127.0.0.1\r\n", got)
+                        peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+                        self.assertRegex(client.recv(1000), rb"(?s)^HTTP/1.1 200 OK\r\n.*\r\n\r\nok$")
+                with connect(front.port) as client:
+                    client.sendall(b"GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+                                   b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+                    self.assertIn(b"101 Switching Protocols", client.recv(1000))
+                    eventually(lambda: self.running.show("room")["connections"] == 1, "it is there")
+                    self.running.must("send", "room", "hello")
+                    self.assertEqual(client.recv(100), b"\x81\x05hello")
+                front.close()
+            self.running.must("remove", "-f", "gw")
 
     def test_clients_of_a_server_reach_each_other(self):
         self.running.must("create", "server", "chat", "--listen", self.uri, "-s")

@@ -286,7 +286,7 @@ class Daemon:
         response = connection.getresponse()
         text = response.read().decode(errors="replace")
         connection.close()
-        if "json" in (response.getheader("Content-Type") or ""):
+        if "application/json" in (response.getheader("Content-Type") or ""):
             return response.status, json.loads(text)
         return response.status, text
 
@@ -297,7 +297,7 @@ class Daemon:
         connection.connect(self.socket)
         return connection
 
-    def metric(self, name, **labels):
+    def metric(self, name, /, **labels):
         """The value of a metric, or None."""
         status, page = self.request("GET", "/metrics")
         if status != 200:
@@ -491,6 +491,10 @@ class Certificates:
     def named(self, name):
         """A server's certificate for that name alone, and its key."""
         return self._signed(name, self._path("ca.key"), f"DNS:{name}")
+
+    def renewed(self, name):
+        """One more server's certificate for 127.0.0.1, and its key."""
+        return self._signed(name, self._path("ca.key"))
 
     def _signed(self, name, ca_key, whom="IP:127.0.0.1,DNS:localhost"):
         cert, key, request = self._path(f"{name}.pem"), self._path(f"{name}.key"), self._path(f"{name}.csr")

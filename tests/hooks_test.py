@@ -16,6 +16,7 @@ import unittest
 import harness
 from cache_client import Client
 from harness import DEADLINE_S, eventually, free_port
+from mariadb import MariaDb
 from postgres import Postgres
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
@@ -214,6 +215,58 @@ class PostgresHooks(HooksTest):
         self.assertEqual(daemon.json("stats", "c")["hook_misses_total"], 200, "each was asked for once")
 
 
+class MariaDbHooks(HooksTest):
+    SCRIPT = os.path.join(EXAMPLES, "mariadb.lua")
+
+    def setUp(self):
+        missing = library_is_missing("mysql")
+        if missing:
+            self.skipTest(missing)
+        self.mariadb = MariaDb()
+        self.addCleanup(self.mariadb.remove)
+        self.mariadb.start()
+        self.mariadb.sql("CREATE DATABASE shop")
+        self.sql("CREATE TABLE kv (name VARBINARY(700) PRIMARY KEY, value LONGBLOB NOT NULL, expires DOUBLE) ENGINE=InnoDB")
+        self.in_environment(MYSQL_UNIX_PORT=self.mariadb.socket, MYSQL_USER=self.mariadb.user, MYSQL_DATABASE="shop")
+
+    def sql(self, statement):
+        return self.mariadb.sql("USE shop; " + statement)
+
+    def value(self, key):
+        return self.sql(f"SELECT value FROM kv WHERE name = '{key}'")
+
+    def test_reading_writing_deleting_expiring(self):
+        self.sql("INSERT INTO kv VALUES ('greeting', 'hello', NULL), ('binary', x'00ff0a', NULL)")
+        daemon = self.daemon()
+        c = self.cache(daemon, self.SCRIPT)
+        self.assertEqual(c("MGET", "binary", "none", "greeting"), [b"\x00\xff\n", None, b"hello"])
+        self.assertEqual(c("APPEND", "greeting", "!"), 6)
+        eventually(lambda: self.value("greeting") == "hello!", "it is written")
+        every_byte = bytes(range(256))
+        self.assertEqual(c("SET", every_byte, every_byte, "EX", 1000), "+OK")
+        eventually(lambda: self.sql("SELECT count(*) FROM kv WHERE name = value") == "1", "it, too")
+        self.assertEqual(c("DEL", "binary"), 1)
+        eventually(lambda: self.sql("SELECT count(*) FROM kv WHERE name = 'binary'") == "0", "it is gone")
+        daemon.must("reload", "c", "--discard-keys")
+        c = self.client()
+        self.assertEqual(c("GET", every_byte), every_byte)
+        self.assertTrue(900 < c("TTL", every_byte) <= 1000)
+        self.assertEqual(daemon.json("stats", "c")["hook_errors_total"], 0)
+
+    def test_away_and_back(self):
+        daemon = self.daemon()
+        c = self.cache(daemon, self.SCRIPT)
+        self.assertIsNone(c("GET", "a"))
+        self.mariadb.stop()
+        self.assertTrue(c("GET", "unknown").startswith("-ERR on_miss failed"))
+        for i in range(50):
+            self.assertEqual(c("SET", f"k{i}", i), "+OK")
+        self.mariadb.start()
+        eventually(lambda: self.sql("SELECT count(*) FROM kv") == "50", "all is written")
+        eventually(lambda: c("GET", "unknown") is None, "misses are answered again")
+        self.assertEqual(daemon.json("stats", "c")["hook_lost_total"], 0)
+
+
 @harness.on_each_backend
 class SqliteHooks(HooksTest):
     SCRIPT = os.path.join(EXAMPLES, "sqlite.lua")
@@ -269,6 +322,32 @@ class SqliteHooks(HooksTest):
                 time.sleep(0.02)
             return not self.rows("SELECT * FROM kv WHERE key = ?", b"e")
         eventually(has_gone, "it has gone with the key")
+
+    def test_changes_are_written_together(self):
+        daemon = self.daemon()
+        c = self.cache(daemon, os.path.join(EXAMPLES, "write_behind.lua"))
+        self.assertIsNone(c("GET", "a"))
+        every_byte = bytes(range(256))
+        for i in range(100):
+            self.assertEqual(c("SET", f"k{i}", i), "+OK")
+        self.assertEqual(c("SET", every_byte, every_byte), "+OK")
+        eventually(lambda: self.rows("SELECT count(*) FROM kv") == [(101,)], "all are written")
+        # While another program has the file, they wait.
+        holder = sqlite3.connect(self.file, timeout=DEADLINE_S, isolation_level=None)
+        self.addCleanup(holder.close)
+        holder.execute("BEGIN IMMEDIATE")
+        self.assertEqual(c("SET", "k1", "later"), "+OK")
+        self.assertEqual(c("DEL", "k2"), 1)
+        eventually(lambda: daemon.json("stats", "c")["hook_tick_errors_total"] > 0, "a tick has failed")
+        self.assertIsNone(c("GET", "k2"), "what is kept counts")
+        holder.execute("ROLLBACK")
+        eventually(lambda: self.rows("SELECT value FROM kv WHERE key = ?", b"k1") == [(b"later",)], "it is written")
+        self.assertEqual(self.rows("SELECT * FROM kv WHERE key = ?", b"k2"), [])
+        self.assertEqual(c("SET", "last", "1"), "+OK")
+        daemon.must("stop", "c")
+        self.assertEqual(self.rows("SELECT value FROM kv WHERE key = ?", b"last"), [(b"1",)])
+        daemon.must("start", "c")
+        self.assertEqual(self.client()("GET", every_byte), every_byte)
 
     def test_a_faulty_script_is_not_reloaded(self):
         daemon = self.daemon()

@@ -15,6 +15,7 @@ import harness
 from harness import BINARY, SCRIPT_TIMEOUT_S, free_port
 from jdks import OLDEST, jdks
 from postgres import Postgres
+from shm_client import port_name
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.path.dirname(os.path.abspath(BINARY))
@@ -42,7 +43,7 @@ class Java(harness.EddyTest):
     def cache(self, daemon):
         port = free_port()
         daemon.must("create", "cache", "db", "-p", str(port), "--shm", "-s")
-        return f"-Deddy.cache=@eddy-{port}"
+        return f"-Deddy.cache={port_name(port)}"
 
     def database(self, daemon):
         """None where there is no PostgreSQL."""
@@ -55,7 +56,7 @@ class Java(harness.EddyTest):
         postgres.start()
         port = free_port()
         daemon.must("create", "proxy", "gw", "-p", str(port), "--backend", f"unix://{postgres.socket()}", "--shm", "-s")
-        return [f"-Deddy.database=@eddy-{port}"]
+        return [f"-Deddy.database={port_name(port)}"]
 
     def run_tests(self, compiler, runtime, servers):
         command = ["mvn", "-B", "-f", os.path.join(ROOT, "java", "pom.xml"), f"-Deddy.build={BUILD}/java",

@@ -304,7 +304,7 @@ class Edits(KeepingTest):
                           ["--tls-port", "0", "--tls-cert-file", folder + "/none", "--tls-auth-clients", "no"],
                           ["--hooks", damaged], ["--hooks", folder + "/none"], ["--aclfile", damaged],
                           ["--aclfile", folder + "/none"], ["--bind", "192.0.2.1"], ["--dir", damaged + "/below"],
-                          ["--maxmemory", "1M", "--rename-command", "GET=SET"]):
+                          ["--maxmemory", "1M", "--rename-command", "GET=SET"], ["--redis-version", "8.4"]):
                 result = daemon.run("edit", "db", *flags)
                 self.assertIn(result.status, (1, 2), flags)
                 self.assertNotIn("is stopped", result.err)
@@ -518,6 +518,7 @@ class Removing(KeepingTest):
     def on_terminal(self, daemon, *words):
         master, terminal = pty.openpty()
         self.addCleanup(os.close, master)
+        os.write(master, b"no\n")  # to a question
         try:
             process = subprocess.run([harness.BINARY, *words], env=daemon.environment(),
                                      stdin=terminal, stdout=terminal, stderr=subprocess.PIPE,
@@ -532,7 +533,8 @@ class Removing(KeepingTest):
         daemon.must("create", "server", "idle", "-p", str(free_port()))
         status, err = self.on_terminal(daemon, "remove", "*")
         self.assertEqual(status, 1)
-        self.assertIn("eddy remove -f db", err)
+        self.assertIn("db, which runs, is removed", err)
+        self.assertIn("nothing was removed", err)
         self.assertEqual(sorted(daemon.list()), ["db", "idle"])
         self.assert_serves(client)
         self.assertEqual(self.on_terminal(daemon, "remove", "idle"), (0, ""))
@@ -547,7 +549,7 @@ class Removing(KeepingTest):
         daemon.must("create", "server", "child", "-p", str(free_port()), "-o", "boss", "-s")
         status, err = self.on_terminal(daemon, "remove", "boss")
         self.assertEqual(status, 1)
-        self.assertIn("these are running: child; to stop and remove them: eddy remove -f boss", err)
+        self.assertIn("removing boss also removes child", err)
         self.assertEqual(sorted(daemon.list()), ["boss", "child"])
         self.assertEqual(self.on_terminal(daemon, "remove", "-f", "boss"), (0, ""))
         self.assertEqual(daemon.list(), {})

@@ -32,6 +32,9 @@ class Lifecycle(harness.EddyTest):
             self.assertEqual(read_line(client), "hello all")
             self.assertIn("delivered to 1", daemon.must("send", "chat", stdin="from stdin\n"))
             self.assertEqual(read_line(client), "from stdin")
+            self.assertEqual(daemon.must("send", "chat", stdin="one\n\nand the end"),
+                             "3 messages sent, the last one delivered to 1\n")
+            self.assertEqual([read_line(client) for _ in range(3)], ["one", "", "and the end"])
         eventually(lambda: daemon.list()["chat"]["connections"] == 0, "the connection is gone")
 
         self.assertIn("reloaded", daemon.must("reload", "chat"))
@@ -68,16 +71,18 @@ class Lifecycle(harness.EddyTest):
         self.assertRegex(first, rf"^db +cache +{port} +running +\d+s +0 +(just now|\d+ \w+ ago)$")
         self.assertRegex(second, r"^idle +server +\d+ +created +- ")
         header, first, _ = daemon.must("ls", "--wide").splitlines()
-        self.assertEqual(header.split(), ["ID", "NAME", "TYPE", "PORT", "STATUS", "UPTIME", "CONNECTIONS", "OWNER",
+        self.assertEqual(header.split(), ["ID", "NAME", "TYPE", "PORT", "ADDRESS", "STATUS", "UPTIME", "CONNECTIONS", "OWNER",
                                           "GROUP", "CREATED"])
-        self.assertRegex(first, rf"^[0-9a-f]{{12}} +db +cache +{port} +running +\d+s +0 +- +- +20\S+Z$")
+        self.assertRegex(first, rf"^[0-9a-f]{{12}} +db +cache +{port} +127.0.0.1:{port} +running +\d+s +0 +- +- +20\S+Z$")
         self.assertNotIn("\x1b", daemon.must("ls"))
         self.assertEqual(daemon.must("ps", "-q"), "db\n")
         self.assertEqual(daemon.must("ls", "--quiet"), "db\nidle\n")
         self.assertEqual(daemon.must("ls", "i*", "-q"), "idle\n")
         self.assertEqual(daemon.must("ls", "--format", "{name}={port}", "db"), f"db={port}\n")
         self.assertEqual([r["name"] for r in json.loads(daemon.must("ls", "--json"))], ["db", "idle"])
-        self.assert_refused(daemon.run("ls", "--format", "{nmae}"), 1, "nmae", "name")
+        # Also of what no runtime has now.
+        self.assertEqual(daemon.must("ls", "--format", "{name} <{reason}{lost}>", "db"), "db <>\n")
+        self.assert_refused(daemon.run("ls", "--format", "{nmae}"), 1, "nmae", "name", "reason")
         daemon.must("edit", "idle", "--group", "web")
         self.assertIn("GROUP", daemon.must("ls").splitlines()[0])
 
@@ -300,6 +305,13 @@ class Lifecycle(harness.EddyTest):
                       daemon.must("edit", "a", env={"EDITOR": "true", "VISUAL": ""}))
         self.assert_refused(daemon.run("edit", "a", env={"EDITOR": "false", "VISUAL": ""}), 1,
                             "nothing was changed")
+
+    def test_a_default_that_is_written_out_restarts_nothing(self):
+        daemon = self.daemon()
+        daemon.must("create", "http", "site", "-p", str(free_port()), "--root", self.folder(), "-s")
+        for edit in (("--index", "index.html"), ("--unset", "index"), ("--bind", "127.0.0.1")):
+            with self.subTest(edit=edit):
+                self.assertIn("while running", daemon.must("edit", "site", *edit))
 
     def test_owned_runtimes_go_with_their_owner(self):
         daemon = self.daemon()

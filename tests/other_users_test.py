@@ -276,7 +276,7 @@ class DaemonOfRoot(Users):
         self.addCleanup(process.terminate)
         self.assertIn(f"socket {folder}/eddy.sock".encode(), harness.line_of(process))
         told = self.run_as(self.user, "ls")
-        self.assert_refused(told, 2, "one of root's does at /run/eddy/eddy.sock", "sudo")
+        self.assert_refused(told, 2, "the system's does at /run/eddy/eddy.sock", "sudo")
         asked = self.run_as(self.user, "ls", EDDY_SOCKET=f"{folder}/eddy.sock")
         self.assert_refused(asked, 2, "no permission to use the daemon's socket /run/eddy/eddy.sock", "as root")
 

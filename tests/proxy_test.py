@@ -105,8 +105,8 @@ class Caches(ProxyTest):
 
     def test_shared_memory_on_both_sides(self):
         behind = self.cache("--shm")
-        port = self.proxy(f"shm://@eddy-{behind}", flags=("--shm",))
-        client = ShmClient(f"@eddy-{port}")
+        port = self.proxy(f"shm://:{behind}", flags=("--shm",))
+        client = ShmClient(f":{port}")
         self.addCleanup(client.close)
         value = random.Random(7).randbytes(300_000)
         client.send(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$300000\r\n")

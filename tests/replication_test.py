@@ -403,6 +403,22 @@ class ByTls(Replication):
 
 @harness.on_each_backend
 class AmongCaches(Replication):
+    def test_a_command_that_fails_on_the_replica_is_counted_and_logged(self):
+        daemon = self.daemon()
+        master = self.cache(daemon, "db")
+        replica = self.cache(daemon, "replica")
+        self.replicate(replica, master)
+        self.assertEqual(replica.info("stats")["unexpected_error_replies"], "0")
+        self.assertEqual(replica("CONFIG", "SET", "replica-read-only", "no"), "+OK")
+        replica("SET", "a", "of another type")
+        for _ in range(3):
+            master("RPUSH", "a", "b")
+        eventually(lambda: replica.info("stats")["unexpected_error_replies"] == "3", "the errors")
+        logged = f"a command of the master 127.0.0.1:{master.port} failed here"
+        eventually(lambda: logged in daemon.must("logs", "replica"), "the message")
+        self.assertEqual(daemon.must("logs", "replica").count(logged), 1)
+        self.assertEqual(replica.info("replication")["master_link_status"], "up")
+
     def test_config_rewrite_keeps_the_master(self):
         daemon = self.daemon()
         master = self.cache(daemon, "master")

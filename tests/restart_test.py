@@ -215,7 +215,7 @@ class ServerTest(RestartTest):
         self.running.must("create", "server", "r", "-p", str(self.port), "--shm", "-s")
 
         def talk(number, _):
-            peer = ShmClient(f"@eddy-{self.port}")
+            peer = ShmClient(f":{self.port}")
             peer.send(b"client %d\n" % number)
             peer.close()
 

@@ -66,7 +66,7 @@ class Scripts(harness.EddyTest):
     def test_an_endless_script_holds_up_its_own_cache_alone(self):
         for threads in ("1", "3"):
             for threshold in ("0", "9223372036854", "9223372036854775807"):
-                daemon = self.daemon()
+                daemon = self.daemon(flags=("--drain", "500ms"))
                 cache = self.cache(daemon, "c", "--threads", threads)
                 other = self.cache(daemon, "other")
                 self.assertEqual(cache("CONFIG", "SET", "busy-reply-threshold", threshold), "+OK")
@@ -81,7 +81,7 @@ class Scripts(harness.EddyTest):
 
     def test_a_daemon_with_an_endless_script_ends_by_a_signal(self):
         for threads in ("1", "3"):
-            daemon = self.daemon()
+            daemon = self.daemon(flags=("--drain", "500ms"))
             cache = self.cache(daemon, "c", "--threads", threads)
             self.assertEqual(cache("CONFIG", "SET", "busy-reply-threshold", "9223372036854"), "+OK")
             self.endless(cache.port)

@@ -16,16 +16,15 @@ TEXT, CLOSE = 1, 8
 class Web:
     """A WebSocket over a socket. Payloads are short."""
 
-    def __init__(self, over):
+    def __init__(self, over, target="/", fields=""):
         self.over = over
         self.received = b""
         key = base64.b64encode(os.urandom(16))
-        over.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-                     b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: " + key + b"\r\n\r\n")
+        over.sendall(f"GET {target} HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n{fields}".encode()
+                     + b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: " + key + b"\r\n\r\n")
         head = read_line(over)
         assert head == "HTTP/1.1 101 Switching Protocols", head
-        while read_line(over):
-            pass
+        self.fields = list(iter(lambda: read_line(over), ""))
 
     def send(self, kind, payload):
         mask = os.urandom(4)

@@ -17,6 +17,11 @@ RING = 65536
 SEALS = 0x1 | 0x2 | 0x4 | 0x10  # SEAL, SHRINK, GROW, FUTURE_WRITE
 
 
+def port_name(port):
+    """Name of a port of this user's servers."""
+    return f"@eddy-shm-{os.geteuid()}-{port}"
+
+
 class ShmClient:
     """One connection. Reads and writes wait for DEADLINE_S at most."""
 
@@ -25,6 +30,8 @@ class ShmClient:
     def __init__(self, path, ring=RING):
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(self.DEADLINE_S)
+        if path.startswith(":"):
+            path = port_name(int(path[1:]))
         self.socket.connect("\0" + path[1:] if path.startswith("@") else path)
         memory = os.memfd_create("client", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(memory, HEADER + ring)

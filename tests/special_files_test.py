@@ -149,7 +149,7 @@ class SpecialFiles(harness.EddyTest):
     def test_a_stream_refuses_them(self):
         """It reads its files when its options are checked, which the control loop does."""
         path = os.path.join(self.folder(), "file")
-        for option, backend, content, part in (("--script", "lua", b"function handle(request) end\n", "scripts"),
+        for option, backend, content, part in (("--lua", "lua", b"function handle(request) end\n", "scripts"),
                                                ("--key-file", "openai", b"a key\n", None)):
             if part and part not in harness.parts():
                 continue

@@ -2,6 +2,7 @@
 """The start of a daemon whose runtimes have much to read: it answers at once, and its end does not wait for them."""
 
 import os
+import subprocess
 
 import harness
 from cache_client import Client, client_of, dump
@@ -97,6 +98,17 @@ class EndlessStart(StartingTest):
         self.eddy.must("remove", "slow")
         self.assertEqual(list(self.eddy.list()), ["quick"])
         self.check_files()
+        # A create that starts it likewise; it advises nothing that needs the runtime.
+        with subprocess.Popen([harness.BINARY, "create", "cache", "slow", "-p", str(self.slow_port), "--dir",
+                               self.folder_of_slow, "--appendonly", "yes", "--config", "busy-reply-threshold 1", "-s"],
+                              env=self.eddy.environment(), stderr=subprocess.PIPE, text=True) as starting:
+            eventually(lambda: self.eddy.list().get("slow", {}).get("status") == "starting", "the start")
+            self.eddy.must("remove", "slow")
+            _, err = starting.communicate(timeout=harness.DEADLINE_S)
+        self.assertNotEqual(starting.returncode, 0)
+        self.assertRegex(err, "stopped|removed")
+        self.assertNotIn("eddy edit", err)
+        self.assertNotIn("eddy start", err)
 
 
 @harness.on_each_backend

@@ -543,8 +543,13 @@ class Programs(Streams):
 
     def test_that_cannot_start_or_fail_are_counted(self):
         self.create("--source", "exec", "--exec", "echo ready; exit 3", "--max-message", "1MiB")
-        # More than the kernel takes for a variable of the environment.
+        # A variable of the environment, and then all of it, has more than the kernel takes.
         refused = answer_of(new_client(self.path, b'{"a":"' + b"x" * 140_000 + b'"}'))
+        self.assertTrue(refused.startswith(b"HTTP/1.1 413 "), refused)
+        stack = resource.prlimit(self.running.pid, resource.RLIMIT_STACK)
+        resource.prlimit(self.running.pid, resource.RLIMIT_STACK, (512 * 1024, stack[1]))
+        refused = answer_of(new_client(self.path, b'{"a":"' + b"x" * 131_050 + b'"}'))
+        resource.prlimit(self.running.pid, resource.RLIMIT_STACK, stack)
         self.assertTrue(refused.startswith(b"HTTP/1.1 502 "), refused)
         self.await_error("program_not_started")
         self.assertEqual(answer_of(new_client(self.path)), b"ready\n")

@@ -56,9 +56,9 @@ class Streams(harness.EddyTest):
     def create(self, *flags):
         self.running.must("create", "stream", "llm", "--handoff", f"unix://{self.path}", *flags, "-s")
 
-    def web_server(self, *command):
+    def web_server(self, *command, stderr=subprocess.DEVNULL):
         port = free_port()
-        server = subprocess.Popen([*command, str(port), self.path], stderr=subprocess.DEVNULL)
+        server = subprocess.Popen([*command, str(port), self.path], stderr=stderr)
         self.addCleanup(server.wait, DEADLINE_S)
         self.addCleanup(server.kill)
         eventually(lambda: self.accepts(port), "the web server")
@@ -102,12 +102,16 @@ class Streams(harness.EddyTest):
         if why_no_php():
             self.skipTest(why_no_php())
         self.create("--delay", "1h")
-        # Its probe's connection is a client, too, and has gone at once.
-        self.assert_curl_sees_tokens(self.web_server("php", os.path.join(EXAMPLES, "hand_over.php")))
+        # Its probe's connection has gone at once.
+        with open(os.path.join(self.folder(), "said"), "w+", encoding="utf-8") as said:
+            php = ("php", "-d", "display_errors=stderr", os.path.join(EXAMPLES, "hand_over.php"))
+            self.assert_curl_sees_tokens(self.web_server(*php, stderr=said))
+            said.seek(0)
+            self.assertEqual(said.read(), "", "no bytes of the client are lost")
 
     @harness.needs("scripts")
     def test_the_example_of_a_script(self):
-        self.create("--source", "lua", "--script", os.path.join(EXAMPLES, "answer.lua"))
+        self.create("--source", "lua", "--lua", os.path.join(EXAMPLES, "answer.lua"))
         answer = answer_of(new_client(self.path, b'{"user_id":7,"prompt":"two words"}'))
         self.assertTrue(answer.endswith(b'\r\n\r\nevent: number\ndata: 1\n\ndata: {"content":"two "}\n\n'
                                         b'data: {"content":"words "}\n\ndata: [DONE]\n\n'), answer)

@@ -1,6 +1,6 @@
 -- Script of a stream runtime: answers each client with the words of its prompt, one at a time.
 --
---    eddy create stream llm --handoff unix:///tmp/llm.sock --source lua --script answer.lua -s
+--    eddy create stream llm --handoff unix:///tmp/llm.sock --source lua --lua answer.lua -s
 --    python3 hand_over.py 8000 /tmp/llm.sock
 --    curl -N 'http://127.0.0.1:8000/?prompt=hello+world&user=7'
 --

@@ -28,8 +28,17 @@ if (!$listening) {
     exit(1);
 }
 while ($client = stream_socket_accept($listening, -1)) {
-    // A real server reads the whole head, and checks the user.
-    $line = (string) fgets($client);
+    // The head, without fgets(): bytes that PHP has in its buffer are lost with a warning when the client is handed
+    // over. A real server limits time and size, reads the content as well, and checks the user.
+    $head = '';
+    while (!str_contains($head, "\r\n\r\n")) {
+        $piece = (string) stream_socket_recvfrom($client, 8192);
+        if ($piece === '') {
+            continue 2;
+        }
+        $head .= $piece;
+    }
+    [$line] = explode("\r\n", $head, 2);
     parse_str((string) parse_url(explode(' ', $line)[1] ?? '/', PHP_URL_QUERY), $query);
     hand_over($argv[2], $client, [
         'prompt' => $query['prompt'] ?? '',

@@ -125,13 +125,47 @@ endfunction()
 
 # What a user of the program reads: the pages, and the document that the daemon's 404 names.
 function(check_program_docs prefix)
-    foreach(page IN ITEMS cache.md hooks.md control-api.openapi.json)
+    foreach(page IN ITEMS cache.md operations.md stacks.md programs.md console.md upgrade.md roadmap.md hooks.md
+                          control-api.openapi.json)
         if(NOT EXISTS "${prefix}/share/doc/eddy/docs/${page}")
             message(FATAL_ERROR "${page} is not installed in ${prefix}/share/doc/eddy/docs")
         endif()
     endforeach()
+    foreach(printed IN ITEMS bash-completion/completions/eddy zsh/vendor-completions/_eddy
+                             fish/vendor_completions.d/eddy.fish)
+        if(NOT EXISTS "${prefix}/share/${printed}")
+            message(FATAL_ERROR "${prefix}/share/${printed} is not installed")
+        endif()
+    endforeach()
+    file(GLOB pages "${prefix}/share/man/man1/eddy-create.1*")
+    if(NOT pages)
+        message(FATAL_ERROR "the manual pages of commands are not installed in ${prefix}/share/man/man1")
+    endif()
+    file(READ "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../../docs/eddy.1" manual)
+    string(REPLACE "\\-" "-" manual "${manual}")
+    string(REGEX MATCHALL "[a-z-]+[.]md" named "${manual}")
+    foreach(page IN LISTS named)
+        if(NOT EXISTS "${prefix}/share/doc/eddy/docs/${page}")
+            message(FATAL_ERROR "docs/eddy.1 names ${page}, which is not installed")
+        endif()
+    endforeach()
     # The changelog speaks of the library, too.
     check_links("${prefix}" eddy docs/)
+endfunction()
+
+# The packages keep Debian's rules: neither errors nor warnings, but for those that packaging/debian overrides with a reason.
+function(check_by_lintian folder)
+    find_program(lintian lintian)
+    if(NOT lintian)
+        message(STATUS "the Debian packages are not checked: there is no lintian (apt install lintian)")
+        return()
+    endif()
+    file(GLOB packages "${folder}/*.deb")
+    # A build for /usr, as that of `./eddy-dev package`, has eddy.pc in Debian's folder of the architecture.
+    step("${lintian}" --allow-root --fail-on error,warning --suppress-tags pkg-config-unavailable-for-cross-compilation
+         ${packages})
+    list(LENGTH packages count)
+    message(STATUS "lintian finds nothing in ${count} packages")
 endfunction()
 
 # A user's project that asks for what the copy in `prefix` does not have is refused with the reason. So is one that is
@@ -204,8 +238,10 @@ if(DEB)
     file(GLOB package "${WORK}/deb/libeddy-dev_*.deb")
     step("${dpkg_deb}" -x "${package}" "${WORK}/system")
     check_paths("${WORK}/system")
+    check_links("${WORK}/system/usr" libeddy-dev "")
     # A package's files know that they lie in /usr; what finds them need not.
     try_prefix("${WORK}/system/usr")
+    check_by_lintian("${WORK}/deb")
     file(GLOB package "${WORK}/deb/eddy_*.deb")
     step("${dpkg_deb}" -x "${package}" "${WORK}/program")
     check_paths("${WORK}/program")

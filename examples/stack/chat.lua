@@ -1,0 +1,4 @@
+-- Answers each line to the client that sent it.
+function on_message(client, text)
+    self.send(client, "you said " .. text)
+end
