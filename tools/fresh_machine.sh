@@ -2,15 +2,18 @@
 # Test of Eddy on a machine with nothing on it: makes a minimal system with debootstrap, copies this checkout in, runs
 # `./eddy-dev run` there and speaks to its demo.
 #
-# Usage: tools/fresh_machine.sh [--test|--quick|--bench=NAME] [--keep] [--package|--packages] [bookworm|trixie|noble]
+# Usage: tools/fresh_machine.sh [--test|--quick|--bench=NAME] [--keep] [--package|--packages|--service=DEBS]
+#                               [bookworm|trixie|noble]
 #   --test      then run `./eddy-dev test` as well
 #   --quick     then run `./eddy-dev test --quick`
 #   --bench=NAME  instead run that benchmark, with the libraries of that system, and print its table
 #   --package   instead make Eddy's own packages, remove the checkout and what it needed, install
 #               the packages, and build a user's project and the examples with the system's g++
-#               (14 on trixie, 13 on noble; that of bookworm is too old)
+#               (14 on trixie, 13 on noble; that of bookworm is too old); then boot a second system with
+#               systemd, and try the service there (tools/booted_machine.sh), if systemd-nspawn is here
+#   --service=DEBS  only that, with the packages of the folder DEBS, which are for that release
 #   --packages  install the packages of build and test only, to see that their names resolve
-#   --keep      leave the system behind to look around in
+#   --keep      leave the systems behind to look around in
 # The systems are Debian 12 and 13 and Ubuntu 24.04, from the mirror of this system's apt, or from those that
 # EDDY_DEBIAN_MIRROR and EDDY_UBUNTU_MIRROR name.
 # Needs root and the package debootstrap.
@@ -78,8 +81,14 @@ read -r -t 5 answer <&5
 [[ $answer == "+PONG"* ]]
 kill -TERM $!
 wait $!
+[[ -e /usr/share/man/man1/eddy-create.1.gz && -e /usr/share/bash-completion/completions/eddy ]]
 [[ -e /usr/share/man/man1/eddy.1.gz && -e /usr/share/doc/eddy/copyright ]]
 [[ -e /usr/share/doc/eddy/docs/cache.md && -e /usr/share/doc/eddy/docs/control-api.openapi.json ]]
+
+# Without systemd: the user is there, and nothing was started.
+[[ $(getent passwd eddy) == *:/var/lib/eddy:* ]]
+apt-get purge -y eddy >/dev/null
+[[ ! -e /var/lib/eddy && ! -e /etc/default/eddy ]]
 
 apt-get install -y --no-install-recommends ./libeddy-dev_*.deb g++ >/dev/null
 g++ --version | head -n 1
@@ -99,22 +108,23 @@ for example in /usr/share/doc/libeddy-dev/examples/*.cpp; do
     esac
 done
 ls -l ./*.deb
-dpkg-query -W -f "\${Package} \${Version} \${Installed-Size} KiB; depends on \${Depends}\n" eddy libeddy-dev
+dpkg-query -W -f "\${Package} \${Version} \${Installed-Size} KiB; depends on \${Depends}\n" libeddy-dev
 echo "The packages work."
 '
 
-release=bookworm keep=0 script=()
+release=bookworm keep=0 script=() debs="" boots=0
 command='bash -c "$TRY_DEMO"'
 for argument in "$@"; do
     case $argument in
         --test) command+=' && ./eddy-dev test' ;;
         --quick) command+=' && ./eddy-dev test --quick' ;;
         --bench=*) command="./eddy-dev bench ${argument#--bench=}" ;;
-        --package) command='bash -c "$TRY_PACKAGE"' ;;
+        --package) command='bash -c "$TRY_PACKAGE"' boots=1 ;;
+        --service=*) debs=$(readlink -f "${argument#--service=}") boots=1 ;;
         --packages) command='./eddy-dev install' ;;
         --keep) keep=1 ;;
         bookworm | trixie | noble) release=$argument ;;
-        *) sed -n 's/^# \{0,1\}//; 2,16p' "$0" >&2; exit 2 ;;
+        *) sed -n 's/^# \{0,1\}//; 2,20p' "$0" >&2; exit 2 ;;
     esac
 done
 options=() distribution=debian
@@ -133,31 +143,54 @@ mirror=$(tools/archive_mirror.sh "$distribution")
 # A mount namespace of its own: whatever happens, no mount is left behind on this machine, and
 # removing the system cannot reach through one into /dev.
 if [[ -z ${EDDY_FRESH_NAMESPACE:-} ]]; then
-    EDDY_FRESH_NAMESPACE=1 exec unshare --mount --pid --fork --kill-child "$PWD/tools/fresh_machine.sh" "$@"
+    EDDY_FRESH_NAMESPACE=1 exec unshare --mount --pid --fork --kill-child --mount-proc "$PWD/tools/fresh_machine.sh" "$@"
 fi
 
 root=$(mktemp -d "/tmp/eddy-$release.XXXXXX")
+second=""
 chmod 755 "$root"  # as / is: other users go through it
 finish() {
     # Tests of network namespaces leave /run/netns mounted.
     umount -R -l "$root/proc" "$root/dev" "$root/run/netns" 2>/dev/null || true
     if [[ $keep -eq 1 ]]; then
-        echo "The system is kept in $root"
+        echo "The systems are kept in $root $second"
     else
-        rm -rf --one-file-system "$root"
+        rm -rf --one-file-system "$root" ${second:+"$second"}
     fi
 }
 trap finish EXIT
 
-echo "Making a minimal $release in $root"
-debootstrap --variant=minbase "${options[@]}" "$release" "$root" "$mirror" "${script[@]}" \
-    >"$root.log" 2>&1 ||
-    { tail -n 20 "$root.log" >&2; exit 1; }
-rm -f "$root.log"
-if [[ $release == noble ]]; then
-    # As an installed Ubuntu has it: the compiler came with an update.
-    echo "deb $mirror noble-updates main universe" >>"$root/etc/apt/sources.list"
+make_system() {  # FOLDER, and more options of debootstrap
+    local folder=$1
+    shift
+    echo "Making a minimal $release in $folder"
+    debootstrap --variant=minbase "${options[@]}" "$@" "$release" "$folder" "$mirror" "${script[@]}" \
+        >"$folder.log" 2>&1 ||
+        { tail -n 20 "$folder.log" >&2; exit 1; }
+    rm -f "$folder.log"
+    if [[ $release == noble ]]; then
+        # As an installed Ubuntu has it: the compiler came with an update.
+        echo "deb $mirror noble-updates main universe" >>"$folder/etc/apt/sources.list"
+    fi
+}
+
+# The packages of a folder as a service, in a system that boots.
+try_service() {
+    if ! command -v systemd-nspawn >/dev/null; then
+        echo "The service is not tried: there is no systemd-nspawn (apt install systemd-container)"
+        return
+    fi
+    second=$(mktemp -d "/tmp/eddy-$release-booted.XXXXXX")
+    chmod 755 "$second"
+    make_system "$second" --include=systemd,systemd-sysv,dbus
+    tools/booted_machine.sh "$second" "$1"
+}
+if [[ -n $debs ]]; then
+    try_service "$debs"
+    exit
 fi
+
+make_system "$root"
 cp /etc/resolv.conf "$root/etc/resolv.conf"
 mount -t proc proc "$root/proc"
 mount --rbind /dev "$root/dev"
@@ -173,3 +206,4 @@ done | tar --null --files-from=- -cf - | tar -xf - -C "$root/home/eddy"
 chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 \
     EDDY_DEBIAN_MIRROR="${EDDY_DEBIAN_MIRROR:-}" EDDY_UBUNTU_MIRROR="${EDDY_UBUNTU_MIRROR:-}" \
     TRY_DEMO="$try_demo" TRY_PACKAGE="$try_package" sh -c "cd /home/eddy && $command"
+if [[ $boots -eq 1 ]]; then try_service "$root/tmp/user"; fi

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Maker of the dump files of real Redis servers in src/cache/rdb/files, with the servers' digests of their keys.
+"""Maker of the dump files of real servers in src/cache/rdb/files, with the servers' digests of their keys.
 
-Usage: tools/make_rdb_files.py FOLDER...
+Usage: tools/make_rdb_files.py FOLDER|PROGRAM...
+  PROGRAM a redis-server or valkey-server that runs here: ./eddy-dev test unpacks Redis 8.6 (RDB 13) and
+          Valkey 9.1 (VALKEY080) below build/rivals.
   FOLDER  a system, such as debootstrap(8) makes with --include=redis-server: bullseye has Redis 6.0, which writes RDB 9,
           bookworm 7.0 (RDB 10), trixie 8.0 (RDB 12). Needs root, for chroot(2).
 
 Beside each file NAME.rdb there is NAME.keys, a line a key: its database, its name, DEBUG DIGEST-VALUE, when it ends in
-milliseconds since 1970 or "-", and of a hash whose fields end "FIELD=MILLISECONDS", too. In Redis 8 the digest of a sorted set
-has its scores in fewer digits: there it is "-", and "MEMBER=SCORE" follow.
+milliseconds since 1970 or "-", and of a hash whose fields end "FIELD=MILLISECONDS", too. Since Redis 8 the digest of a sorted
+set has its scores in fewer digits: there it is "-", and "MEMBER=SCORE" follow. Valkey's of a hash whose fields end is "-", too.
 """
 
 import contextlib
@@ -17,6 +19,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests"))
@@ -32,7 +35,7 @@ def numbered(prefix, count):
     return [f"{prefix}{i}" for i in range(count)]
 
 
-def fill(client, version):
+def fill(client, family, version):
     """Values of all types, in all encodings that this server has for them."""
     def must(*words):
         reply = client(*words)
@@ -88,13 +91,17 @@ def fill(client, version):
         must("HPEXPIREAT", "hash:ends", ENDS, "FIELDS", 2, "a", "b")
         must("HSET", "hash:ends:large", *numbered("x", 1200))
         must("HPEXPIREAT", "hash:ends:large", ENDS + 7, "FIELDS", 2, "x0", "x100")
+    if family == "redis" and version >= (8, 6):
+        for identity in ("first", "second", "first"):
+            must("XADD", "stream:producers", "IDMP", "producer", identity, "*", "f", identity)
+        must("XADD", "stream:producers", "IDMPAUTO", "other", "*", "f", "v")
     must("SELECT", 9)
     must("SET", "ninth", "value")
     # Usage counters are written for this key alone: the file holds the counters of the policy at its writing.
     must("CONFIG", "SET", "maxmemory-policy", "allkeys-lfu")
 
 
-def tell(client, file, version):
+def tell(client, file, family, version):
     for database in range(16):
         client("SELECT", database)
         for key in sorted(client("KEYS", "*")):
@@ -106,42 +113,56 @@ def tell(client, file, version):
                 of = [field.decode() for field in client("HKEYS", name)]
                 fields = [f"{field}={at}" for field, at in
                           zip(of, client("HPEXPIRETIME", name, "FIELDS", len(of), *of)) if at >= 0]
+            if family == "valkey" and fields:
+                digest = "-"
             if version[0] >= 8 and name == "sorted":
                 pairs = iter(client("ZRANGE", name, 0, -1, "WITHSCORES"))
                 digest, fields = "-", [f"{member.decode()}={score.decode()}" for member, score in zip(pairs, pairs)]
             print(database, name, digest.removeprefix("+"), ends, *fields, file=file)
 
 
+@contextlib.contextmanager
+def folder_of(system):
+    """The command that starts the server, and its folder as it and as this program see it."""
+    if os.path.isfile(system):
+        with tempfile.TemporaryDirectory() as folder:
+            yield [system], folder, folder
+    else:
+        yield ["chroot", system, "redis-server"], "/tmp", os.path.join(system, "tmp")
+
+
 def make(system):
-    told = subprocess.run(["chroot", system, "redis-server", "--version"], stdout=subprocess.PIPE, check=True).stdout
-    version = tuple(int(part) for part in re.search(rb"v=(\d+)\.(\d+)\.(\d+)", told).groups())
-    name = os.path.join(TO, f"redis-{version[0]}.{version[1]}")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    made = os.path.join(system, "tmp", "made.rdb")
-    with contextlib.suppress(FileNotFoundError):
-        os.remove(made)
-    more = ["--enable-debug-command", "yes"] if version[0] >= 7 else []
-    server = subprocess.Popen(["chroot", system, "redis-server", "--port", str(port), "--dir", "/tmp", "--save", "",
-                               "--dbfilename", "made.rdb", *more], stdout=subprocess.DEVNULL)
-    try:
-        while True:
-            try:
-                client = Client(port)
-                break
-            except ConnectionRefusedError:
-                time.sleep(0.05)
-        fill(client, version)
-        if client("SAVE") != "+OK":
-            raise SystemExit("SAVE failed")
-        with open(name + ".keys", "w", encoding="ascii") as file:
-            print(f"# Redis {'.'.join(map(str, version))}; made by tools/make_rdb_files.py", file=file)
-            tell(client, file, version)
-    finally:
-        server.kill()
-        server.wait()
-    shutil.move(made, name + ".rdb")
+    with folder_of(system) as (command, its, folder):
+        told = subprocess.run([*command, "--version"], stdout=subprocess.PIPE, check=True).stdout
+        family = "valkey" if told.startswith(b"Valkey") else "redis"
+        version = tuple(int(part) for part in re.search(rb"v=(\d+)\.(\d+)\.(\d+)", told).groups())
+        name = os.path.join(TO, f"{family}-{version[0]}.{version[1]}")
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        made = os.path.join(folder, "made.rdb")
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(made)
+        more = ["--enable-debug-command", "yes"] if version[0] >= 7 else []
+        server = subprocess.Popen([*command, "--port", str(port), "--dir", its, "--save", "",
+                                   "--dbfilename", "made.rdb", *more], stdout=subprocess.DEVNULL)
+        try:
+            while True:
+                try:
+                    client = Client(port)
+                    break
+                except ConnectionRefusedError:
+                    time.sleep(0.05)
+            fill(client, family, version)
+            if client("SAVE") != "+OK":
+                raise SystemExit("SAVE failed")
+            with open(name + ".keys", "w", encoding="ascii") as file:
+                print(f"# {family.capitalize()} {'.'.join(map(str, version))}; made by tools/make_rdb_files.py", file=file)
+                tell(client, file, family, version)
+        finally:
+            server.kill()
+            server.wait()
+        shutil.move(made, name + ".rdb")
     print(f"{name}.rdb: {os.path.getsize(name + '.rdb')} bytes")
 
 

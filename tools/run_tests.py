@@ -7,7 +7,7 @@ timeout the rest of the batch runs in a new process. Scripts and other programs 
 
 Usage: run_tests.py BUILD [OPTION...] [-- CTEST-OPTION...]     e.g. -- -L integration
   --stage NAME     the name under which the marker knows these tests (the build folder's)
-  --jobs N         processes at once (one more than processors)
+  --jobs N         processes at once (one more than processors); up to twice as many while a processor is idle
   --marker FILE    leave out what has passed with the same inputs: see unchanged.py
   --passed FILE    write what passed, for the marker
   --times FILE     write seconds and names, the slowest first; also read, to start the longest first
@@ -34,6 +34,10 @@ BATCH_S = 5.0          # of expected time in a process, at most; a longer test h
 UNKNOWN_S = 0.05       # expected of a test that never ran
 OUTPUT_BYTES = 60_000  # shown of a failed test, its end
 POLL_S = 0.05
+# Tests that sleep leave processors idle. After each interval with so much idle time, in processors, one more process
+# runs; a machine with other work gets none.
+IDLE_INTERVAL_S = 0.5
+IDLE_PROCESSORS = 0.5
 
 # The properties of tests that are honoured. Another one stops the run: it would be ignored in silence.
 KNOWN = {"COST", "DISABLED", "ENVIRONMENT", "LABELS", "PASS_REGULAR_EXPRESSION", "RUN_SERIAL",
@@ -298,8 +302,32 @@ def listed(build, options):
     return [Test(entry) for entry in json.loads(shown.stdout)["tests"]]
 
 
-def run(tests, jobs, expected, out=None):
-    """Runs them all; the Run has the results."""
+class Idle:
+    """Idle time of the machine's processors."""
+
+    def __init__(self):
+        self.at, self.ticks = time.monotonic(), self._ticks()
+
+    @staticmethod
+    def _ticks():
+        """Idle ticks of all processors since the boot; 0 where they are not known."""
+        try:
+            with open("/proc/stat", encoding="ascii") as file:
+                fields = file.readline().split()
+            return int(fields[4]) + int(fields[5])  # idle and iowait
+        except (OSError, ValueError, IndexError):
+            return 0
+
+    def processors(self):
+        """Idle processors on average since the last call."""
+        at, ticks = time.monotonic(), self._ticks()
+        average = (ticks - self.ticks) / os.sysconf("SC_CLK_TCK") / max(at - self.at, 0.001)
+        self.at, self.ticks = at, ticks
+        return average
+
+
+def run(tests, jobs, expected, out=None, idle_processors=None):
+    """Runs them all; the Run has the results. `idle_processors` replaces Idle().processors."""
     state = Run(len(tests), out)
     todo = []
     for test in tests:
@@ -310,9 +338,12 @@ def run(tests, jobs, expected, out=None):
     queue = collections.deque(batches([test for test in todo if not test.alone], expected))
     faults = []
 
-    def work():
+    def work(most=len(todo)):
+        """Runs batches, at most so many."""
         try:
-            while not state.stopped:
+            for _ in range(most):
+                if state.stopped:
+                    return
                 with state.lock:
                     if not queue:
                         return
@@ -327,13 +358,19 @@ def run(tests, jobs, expected, out=None):
             faults.append(fault)
             raise
 
-    workers = [threading.Thread(target=work, daemon=True) for _ in range(jobs)]
+    def start(most=len(todo)):
+        worker = threading.Thread(target=work, args=(most,), daemon=True)
+        worker.start()
+        return worker
+
+    idle_processors = idle_processors or Idle().processors
     try:
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            while worker.is_alive():
-                worker.join(0.5)
+        workers = [start() for _ in range(jobs)]
+        while workers:
+            workers[0].join(IDLE_INTERVAL_S)
+            workers = [worker for worker in workers if worker.is_alive()]
+            if idle_processors() >= IDLE_PROCESSORS and queue and len(workers) < 2 * jobs:
+                workers.append(start(1))
         if not faults:
             queue.extend(batches([test for test in todo if test.alone], expected))
             work()

@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -71,9 +72,9 @@ class RunTest(unittest.TestCase):
         return run_tests.Test({"name": name, "command": command,
                                "properties": [{"name": key, "value": value} for key, value in properties.items()]})
 
-    def results(self, tests, jobs=1):
+    def results(self, tests, jobs=1, idle_processors=lambda: 0):
         self.out = io.StringIO()
-        state = run_tests.run(tests, jobs, {}, self.out)
+        state = run_tests.run(tests, jobs, {}, self.out, idle_processors)
         return {name.removeprefix("x_test/"): result for name, result, _ in state.results}
 
     def test_one_process_runs_many_tests(self):
@@ -139,6 +140,32 @@ class RunTest(unittest.TestCase):
         ], 3), {"good": "passed", "bad": "failed", "skipped": "skipped", "says_skipped": "skipped", "says": "passed",
                 "is_silent": "failed", "late": "failed", "environment": "passed", "folder": "passed",
                 "alone": "passed", "disabled": "skipped"})
+
+    def meeting(self, *names):
+        """Tests that pass once all of them have begun."""
+        met = " && ".join(f"[ -e {each} ]" for each in names)
+        return [self.other(name, ["sh", "-c", f"touch {name}; until {met}; do sleep 0.05; done"], TIMEOUT=60,
+                           WORKING_DIRECTORY=self.folder) for name in names]
+
+    def crowd(self, most):
+        """Tests that pass if at most so many of them run at once."""
+        command = f"touch run.$$; n=$(ls run.* | wc -l); sleep 0.7; rm run.$$; [ $n -le {most} ]"
+        return [self.other(f"t{i}", ["sh", "-c", command], WORKING_DIRECTORY=self.folder) for i in range(5)]
+
+    def test_more_processes_run_while_a_processor_is_idle(self):
+        self.assertEqual(self.results(self.meeting("a", "b"), 1, lambda: 1), {"a": "passed", "b": "passed"})
+
+    def test_no_more_than_twice_as_many_run(self):
+        self.assertEqual(set(self.results(self.crowd(2), 1, lambda: 1).values()), {"passed"})
+
+    def test_a_busy_machine_gets_no_more_processes(self):
+        self.assertEqual(set(self.results(self.crowd(1)).values()), {"passed"})
+
+    def test_idle_processors_are_counted(self):
+        idle = run_tests.Idle()
+        time.sleep(0.1)
+        self.assertLess(idle.processors(), os.cpu_count() + 1)
+        self.assertGreaterEqual(idle.processors(), 0)
 
     def test_an_unknown_property_is_refused(self):
         with self.assertRaisesRegex(ValueError, "WILL_FAIL"):

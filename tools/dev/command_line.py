@@ -39,7 +39,7 @@ COMMANDS = {
     "fuzz": fuzzing.fuzz,
     "coverage": lambda *_: analysis.coverage(),
     "doc": lambda *_: building.reference(),
-    "package": lambda *_: packaging.package(),
+    "package": packaging.package,
     "format": lambda *_: formatting.rewrite(),
     "lint": analysis.lint,
     "help": show_help,

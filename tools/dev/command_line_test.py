@@ -11,8 +11,12 @@ from dev.testing_folder import FolderTest
 
 class CommandLine(FolderTest):
     def test_help(self):
+        # It asks no other program.
+        for program in ("apt-cache", "dpkg-query", "cmake"):
+            self.stand_in(program)
         for words in ([], ["help"], ["-h"], ["--help"], ["build", "--help"], ["test", "-h"], [""]):
             self.assertEqual(self.said(command_line.dispatch, words), (0, output.usage() + "\n"))
+        self.assertEqual(self.calls(), [])
 
     def test_each_command_is_in_the_help(self):
         shown = set(re.findall(r"^    ([a-z-]+)", output.usage(), re.M))

@@ -12,23 +12,25 @@ BUILD = (
     "cmake", "ninja-build", "pkgconf", "ccache", f"clang-{CLANG}", f"lld-{CLANG}", f"llvm-{CLANG}",
     "liburing-dev", "libc-ares-dev", "libssl-dev", "zlib1g-dev", "libbrotli-dev", "libzstd-dev",
     "libluajit-5.1-dev", "libfmt-dev", "libedit-dev", "libkainjow-mustache-dev",
-    "nlohmann-json3-dev")
+    "nlohmann-json3-dev", "libtomlplusplus-dev")
 TEST = (
     "python3", "libgtest-dev", "libgmock-dev", "librapidcheck-dev", f"libclang-rt-{CLANG}-dev",
     f"clang-format-{CLANG}", "redis-server", "redis-tools", "netcat-openbsd", "curl", "openssl",
     "doxygen", "python3-redis", "libhiredis-dev", "iproute2", "libfaketime", "postgresql",
-    "lua-sql-postgres", "lua-sql-sqlite3")
+    "lua-sql-postgres", "lua-sql-sqlite3", "memcached", "haproxy", "nginx", "libnginx-mod-stream", "systemd",
+    "lintian", "zsh", "fish", "mandoc")
 # Not of every system: a second HTTP parser to compare with, a browser, slow HTTP clients, a
-# language that hands clients over, a reader of access logs.
-TEST_OPTIONAL = ("node-llhttp", "chromium", "slowhttptest", "php-cli", "goaccess")
+# language that hands clients over, a reader of access logs, a second database.
+TEST_OPTIONAL = ("node-llhttp", "chromium", "slowhttptest", "php-cli", "goaccess", "mariadb-server-core",
+                 "mariadb-client-core", "lua-sql-mysql")
 # Fetch and build the client libraries that no distribution has in a fresh version.
 CLIENTS = ("python3-venv", "nodejs", "npm", "golang-go", "maven", "default-jdk-headless", "cargo")
 BENCH = ("libbenchmark-dev", "libasio-dev", "libboost-dev", "libuv1-dev", "python3", "memcached")
 # Rivals and a load of the benchmark of HTTP, which goes without the missing ones.
 BENCH_OPTIONAL = ("nginx-light", "h2o", "wrk")
 LINT = (f"clang-tidy-{CLANG}", "python3")
-# For cpack, which asks for the libraries that a program needs.
-PACKAGING = ("file", "dpkg-dev")
+# For cpack, which asks for the libraries that a program needs, and for the archive.
+PACKAGING = ("file", "dpkg-dev", "binutils")
 # The library's users have other compilers: the first that apt knows. Debian 12 has none of these.
 COMPILERS = ("g++-14", "g++-13")
 

@@ -71,6 +71,8 @@ class Stages:
             say("--- integration")
             rivals.valkey_8()
             rivals.redis_7_2()
+            rivals.newest_servers()
+            rivals.lua_drivers()
             self._test("integration", "release", "-L", "^integration$")
 
     def bench(self):
@@ -134,7 +136,8 @@ class Stages:
         # first.
         folder = (os.path.dirname(marker) or ".") if marker else f"build/{preset}"
         times = f"{folder}/{'eddy-' if marker else ''}times-{stage}.txt"
-        # One more than there are processors: many tests wait for a clock or for another process.
+        # One more than there are processors: many tests wait for a clock or for another process. While a processor
+        # is idle, run_tests.py runs more.
         options = ["--stage", stage, "--jobs", str(building.jobs() + 1), "--times", times]
         if os.path.exists(passed_file):
             os.remove(passed_file)
