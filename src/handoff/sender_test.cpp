@@ -332,7 +332,9 @@ int send_too_many(const std::string& path, int notify) {
     constexpr rlim_t limit = 32;
     const rlimit few{limit, limit};
     const socket_pair client = make_client();
-    if (setresgid(65534, 65534, 65534) != 0 || setresuid(65534, 65534, 65534) != 0) return 2;
+    // A user of its own: descriptors in flight are counted for all processes of a user.
+    const uid_t user = 1'000'000 + static_cast<uid_t>(getpid());
+    if (setresgid(user, user, user) != 0 || setresuid(user, user, user) != 0) return 2;
     if (setrlimit(RLIMIT_NOFILE, &few) != 0) return 3;
     const int fd = client.server.get();
     std::error_code seen;
