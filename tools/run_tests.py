@@ -12,6 +12,9 @@ Usage: run_tests.py BUILD [OPTION...] [-- CTEST-OPTION...]     e.g. -- -L integr
   --passed FILE    write what passed, for the marker
   --times FILE     write seconds and names, the slowest first; also read, to start the longest first
 The last line is "P passed, F failed, S skipped, U unchanged". The status is 0 if none failed.
+
+A few tests that fail run once more, alone, when the others have ended. What passes then counts, and a line names it
+as unsteady. A crash, a timeout or a sanitizer's report is a failure at once.
 """
 
 import argparse
@@ -38,6 +41,9 @@ POLL_S = 0.05
 # runs; a machine with other work gets none.
 IDLE_INTERVAL_S = 0.5
 IDLE_PROCESSORS = 0.5
+# Failures of a run that are tried once more. More of them have a cause in common.
+SECOND_TRIES = 3
+SANITIZER = re.compile(rb"(Address|Leak|Thread|UndefinedBehavior)Sanitizer|runtime error:")
 
 # The properties of tests that are honoured. Another one stops the run: it would be ignored in silence.
 KNOWN = {"COST", "DISABLED", "ENVIRONMENT", "LABELS", "PASS_REGULAR_EXPRESSION", "RUN_SERIAL",
@@ -148,6 +154,9 @@ class Process:
         self.output.close()
 
 
+SEE_ABOVE = "see above"
+
+
 def ended(status):
     return f"ended by signal {-status}" if status < 0 else f"ended with status {status}"
 
@@ -159,6 +168,8 @@ class Run:
         self.lock = threading.Lock()
         self.results = []
         self.failures = []
+        # Failures that no second try may hide.
+        self.certain = set()
         self.total = total
         self.out = out or sys.stdout
         self.running = set()
@@ -171,6 +182,8 @@ class Run:
             print(f"{len(self.results):5}/{self.total} Test {name} {shown} {seconds:8.2f} sec", file=self.out, flush=True)
             if result == "failed":
                 self.failures.append(name)
+                if why not in (SEE_ABOVE, ended(1)) or SANITIZER.search(output):
+                    self.certain.add(name)
                 text = output[-OUTPUT_BYTES:].decode(errors="replace")
                 print(f"{text.rstrip()}\n{name}: {why}", file=self.out, flush=True)
 
@@ -253,7 +266,7 @@ class Run:
                         # Reported after the process has ended well.
                         passed.append((left.pop(current), seconds))
                     else:
-                        self.report(left.pop(current).name, kind, seconds, output, "see above")
+                        self.report(left.pop(current).name, kind, seconds, output, SEE_ABOVE)
                     current, began, output = None, time.monotonic(), b""
             if status is not None:
                 break
@@ -382,6 +395,20 @@ def run(tests, jobs, expected, out=None, idle_processors=None):
     return state
 
 
+def try_again(state, tests):
+    """Runs the few failures of a run once more, alone. The names of what passes now, which the run then counts."""
+    if state.certain or not 0 < len(state.failures) <= SECOND_TRIES:
+        return []
+    print("\nOnce more, alone:", file=state.out, flush=True)
+    chosen = [test for test in tests if test.name in state.failures]
+    second = run(chosen, 1, {}, state.out, lambda: 0)
+    passed = {name: seconds for name, result, seconds in second.results if result == "passed"}
+    state.results = [(name, "passed", passed[name]) if name in passed else (name, result, seconds)
+                     for name, result, seconds in state.results]
+    state.failures = [name for name in state.failures if name not in passed]
+    return list(passed)
+
+
 def read_times(path):
     times = {}
     try:
@@ -415,6 +442,7 @@ def main(arguments):
     left_out = [test for test in tests if test not in set(chosen)]
 
     state = run(chosen, options.jobs, read_times(options.times) if options.times else {})
+    unsteady = try_again(state, chosen)
     count = collections.Counter(result for _, result, _ in state.results)
     if options.times:
         # Tests that did not run this time keep their time.
@@ -429,6 +457,8 @@ def main(arguments):
                 passed.setdefault(digests[id(test)], []).append(test.name)
         with open(options.passed, "w", encoding="utf-8") as file:
             json.dump({"stage": stage, "passed": passed}, file)
+    if unsteady:
+        print(f"Unsteady, passed at a second try: {' '.join(unsteady)}")
     if state.failures:
         print("\nThese failed:\n    " + "\n    ".join(state.failures))
     print(f"{count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped, {len(left_out)} unchanged")

@@ -171,4 +171,5 @@ class Stages:
                 say(line)
             return passed, failed, log
         note = f"{unchanged} unchanged since they passed  " if unchanged else ""
+        note += "".join(f"{line}  " for line in lines if line.startswith("Unsteady, "))
         return passed, failed, note + (f"{skipped} skipped: {log}" if skipped else "")
