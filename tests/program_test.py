@@ -35,6 +35,26 @@ with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as to:
 time.sleep(1000)
 """
 
+# Says READY=1 once the file "go" is there.
+WAITER = """
+import os, socket, time
+with open("name.new", "w") as file:
+    file.write(os.environ["NOTIFY_SOCKET"])
+os.rename("name.new", "name")
+while not os.path.exists("go"):
+    time.sleep(0.02)
+with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as to:
+    to.connect("\\0" + os.environ["NOTIFY_SOCKET"][1:])
+    to.send(b"READY=1")
+time.sleep(1000)
+"""
+FORGER = """
+import socket, sys
+with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as to:
+    to.connect("\\0" + sys.argv[1][1:])
+    to.send(b"READY=1\\nSTATUS=forged")
+"""
+
 
 def is_alive(pid):
     with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
@@ -171,6 +191,29 @@ class Programs(harness.EddyTest):
         said = self.running.run("add", "sh", "--name", "b", "-s", "--notify", "--", "-c", "exit 4")
         self.assertNotEqual(said.status, 0)
         self.assertIn("before it said READY=1", said.err)
+
+    @harness.needs_other_user
+    def test_another_user_cannot_say_that_it_is_ready(self):
+        self.file("waiter.py", WAITER)
+        name, go = os.path.join(self.work, "name"), os.path.join(self.work, "go")
+        was_told_to = []
+
+        def add():
+            self.running.must("add", sys.executable, "--name", "a", "-s", "-w", self.work, "--notify", "--", "waiter.py")
+            was_told_to.append(os.path.exists(go))
+
+        started = threading.Thread(target=add)
+        started.start()
+        try:
+            eventually(lambda: os.path.exists(name), "the program's start")
+            with open(name, encoding="ascii") as file:
+                where = file.read()
+            subprocess.run(harness.as_user(harness.OTHER_USER, sys.executable, "-c", FORGER, where), check=True)
+        finally:
+            self.file("go", "")
+            started.join()
+        self.assertEqual(was_told_to, [True])
+        self.assertNotIn("forged", self.shown("a").get("detail", ""))
 
     def test_the_daemons_death_is_theirs_and_its_next_life_starts_them_once(self):
         self.add("a", "sleep 1000 & echo child $!; setsid sleep 1001 & echo other $!; wait")

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 namespace eddy::unix_socket {
 
@@ -41,6 +42,25 @@ bool has_peer_in_group(int socket, gid_t group) {
     if (status < 0) return false;
     groups.resize(size / sizeof(gid_t));
     return std::ranges::find(groups, group) != groups.end();
+}
+
+result<sent_datagram> receive_with_sender(int socket, std::span<char> into) noexcept {
+    iovec place{into.data(), into.size()};
+    // No room for descriptors: the kernel closes them.
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(ucred))];
+    msghdr message{};
+    message.msg_iov = &place;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof(control);
+    const ssize_t size = ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (size < 0) return fail(errno_code(errno));
+    const cmsghdr* const part = CMSG_FIRSTHDR(&message);
+    if (part == nullptr || part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_CREDENTIALS)
+        return fail(errno_code(EPROTO));
+    ucred sender{};
+    std::memcpy(&sender, CMSG_DATA(part), sizeof(sender));
+    return sent_datagram{static_cast<std::size_t>(size), {sender.pid, sender.uid}};
 }
 
 }  // namespace eddy::unix_socket

@@ -1,9 +1,13 @@
 // Process at the other end of a Unix socket, and check of its user.
 #pragma once
 
+#include <eddy/base/result.hpp>
+
 #include <sys/types.h>
 
+#include <cstddef>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace eddy::unix_socket {
@@ -29,5 +33,15 @@ bool has_allowed_peer(int socket, const std::vector<uid_t>& allowed) noexcept;
 /// True if `group` is the effective group of the peer of `socket`, or one of its supplementary
 /// groups, as of its connect(2).
 bool has_peer_in_group(int socket, gid_t group);
+
+/// One datagram of a Unix socket with SO_PASSCRED, and the process that sent it.
+struct sent_datagram {
+    std::size_t size = 0;  ///< of the bytes that fit
+    peer_process sender;
+};
+
+/// The next datagram, into `into`; a longer one is cut, and descriptors that come with it are
+/// closed. Does not wait: EAGAIN. EPROTO for a socket without SO_PASSCRED, unix(7).
+result<sent_datagram> receive_with_sender(int socket, std::span<char> into) noexcept;
 
 }  // namespace eddy::unix_socket

@@ -7,6 +7,7 @@
 #include <eddy/io/timeout.hpp>
 
 #include "base/files/regular_file.hpp"
+#include "net/peer_process.hpp"
 #include "runtime/options/units.hpp"
 #include "runtime/program/environment.hpp"
 #include "runtime/program/health.hpp"
@@ -20,6 +21,7 @@
 #include <sys/un.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
@@ -45,6 +47,8 @@ constexpr metric restarts_metric{.name = "restarts_total",
 
 /// A status text of the program at most.
 constexpr std::size_t longest_status = 200;
+/// Read of a datagram to $NOTIFY_SOCKET; the rest of a longer one is dropped.
+constexpr std::size_t longest_notification = 4096;
 
 std::string random_name() { return fmt::format("{:016x}{:016x}", entropy_seed(), entropy_seed()); }
 
@@ -284,28 +288,27 @@ outcome<> program_runtime::open_notifications() {
     std::memcpy(where.sun_path + 1, name.data(), name.size());
     const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
     unique_fd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    std::error_code fault;
-    if (!socket || ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&where), size) != 0)
-        fault = errno_code(errno);
-    if (!fault) {
-        auto adopted = loop::current().adopt_datagram(std::move(socket));
-        if (adopted) {
-            notifications_.emplace(std::move(*adopted));
-            notify_socket_ = "@" + name;
-            tasks_->spawn(read_notifications());
-            return {};
-        }
-        fault = adopted.error();
-    }
-    return refuse(500, fmt::format("could not make the socket of --notify: {}", fault.message()));
+    const int on = 1;
+    if (!socket || ::setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) != 0 ||
+        ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&where), size) != 0)
+        return refuse(500, fmt::format("could not make the socket of --notify: {}",
+                                       errno_code(errno).message()));
+    notifications_ = std::move(socket);
+    notify_socket_ = "@" + name;
+    tasks_->spawn(read_notifications());
+    return {};
 }
 
+/// The name is seen by all users of the machine, so each datagram's sender is looked at.
 task<void> program_runtime::read_notifications() {
     EDDY_ASSERT(notifications_);
-    for (;;) {
-        auto message = co_await notifications_->receive();
-        if (!message) co_return;
-        take_notification(message->payload.text());
+    std::array<char, longest_notification> bytes;
+    while (co_await loop::current().wait_readable(notifications_.get())) {
+        const auto sent = unix_socket::receive_with_sender(notifications_.get(), bytes);
+        if (!sent) continue;
+        const uid_t user = sent->sender.user;
+        if (unix_socket::is_allowed(user, {}) || (chosen_.user && user == chosen_.user->user))
+            take_notification({bytes.data(), sent->size});
     }
 }
 

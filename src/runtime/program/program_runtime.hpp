@@ -107,7 +107,7 @@ private:
     std::shared_ptr<program_guard> guard_;
     std::vector<open_socket> sockets_;
     std::shared_ptr<inherited_listeners> inherited_;
-    std::optional<datagram> notifications_;
+    unique_fd notifications_;  // with --notify
     std::string notify_socket_;
     std::optional<backoff> pauses_;
     std::optional<process> program_;  // while it runs
