@@ -10,6 +10,7 @@
 #include "runtime/listening.hpp"
 #include "runtime/options/bound_options.hpp"
 #include "runtime/serving/accept_options.hpp"
+#include "runtime/serving/tls_options.hpp"
 #include "runtime/stream/programs/programs.hpp"
 #include "wire/http1/forwarding.hpp"
 
@@ -196,6 +197,9 @@ outcome<> complete_url(const settings& chosen, config& into) {
     const bool is_openai = into.source == source_type::openai;
     if (into.source_url.empty() && is_openai) into.source_url = "https://api.openai.com/v1";
     if (auto good = check_url("source-url", into.source_url); !good) return good;
+    transport::tls_parameters trusted;
+    trusted.ca = into.source_ca;
+    if (auto good = check_tls_readable(trusted, {.ca = "--source-ca"}); !good) return good;
     if (!chosen.has("key-file")) {
         const char* key = std::getenv("OPENAI_API_KEY");
         if (key != nullptr && is_openai && http1::is_field_value(key)) into.key = key;

@@ -377,6 +377,10 @@ task<void> authorities_of_a_source_are_trusted(std::string type) {
     }
     EXPECT_THAT(refusal_of(type, {{"handoff", "/s"}, {"source", "openai"}, {"source_ca", "ca"}}),
                 HasSubstr("write the whole path"));
+    EXPECT_THAT(refusal_of(type, {{"handoff", "/s"},
+                                  {"source", "openai"},
+                                  {"source_ca", folder.file("none.pem")}}),
+                HasSubstr("--source-ca " + folder.file("none.pem") + " cannot be read"));
 }
 
 task<void> a_model_is_named(std::string type) {
@@ -686,7 +690,7 @@ TEST(stream_options, each_is_read_into_its_member_and_changed_live) {
                                 {"source-socket", {openai, {{"source_socket", "/b"}}}},
                                 {"source-backend", {openai, {{"source_backend", {"b=http://b"}}}}},
                                 {"source-header", {openai, {{"source_header", {"a: b"}}}}},
-                                {"source-ca", {openai, {{"source_ca", "/b"}}}},
+                                {"source-ca", {openai, {{"source_ca", folder.file("b")}}}},
                                 {"key-field", {openai, {{"key_field", "api-key"}}}},
                                 {"handoff-key", {openai, {{"handoff_key", true}}}},
                                 {"events", {openai, {{"events", "chunks"}}}},
