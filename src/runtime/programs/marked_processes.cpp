@@ -9,14 +9,18 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <condition_variable>
 #include <csignal>
+#include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -33,18 +37,43 @@ constexpr int most_rounds = 5;
 /// A longer environment is searched up to here.
 constexpr std::size_t longest_environment = 256 * 1024;
 
-std::string environment_of(std::string_view pid) {
-    const std::string path = "/proc/" + std::string(pid) + "/environ";
+/// Time for processes that are within execve(2), of a search.
+constexpr std::chrono::milliseconds exec_patience{200};
+constexpr std::chrono::milliseconds exec_pause{1};
+
+/// The content of a file of a process; none if it cannot be opened.
+std::optional<std::string> text_of(std::string_view pid, const char* name, std::size_t longest) {
+    const std::string path = "/proc/" + std::string(pid) + "/" + name;
     const unique_fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file) return std::nullopt;
     std::string text;
-    if (!file) return text;
     char piece[8192];
-    while (text.size() < longest_environment) {
+    while (text.size() < longest) {
         const ssize_t got = ::read(file.get(), piece, sizeof piece);
         if (got <= 0) break;
         text.append(piece, static_cast<std::size_t>(got));
     }
     return text;
+}
+
+/// The process has memory, and the kernel has not put its environment there yet: execve(2) is under
+/// way. Of other users' processes it cannot be known.
+bool is_within_exec(std::string_view pid) {
+    // proc(5): the fields behind the name, which is in parentheses, begin with the third.
+    constexpr std::size_t fields_before = 3, memory_field = 23, end_of_environment_field = 51;
+    const std::string text = text_of(pid, "stat", 4096).value_or("");
+    std::string_view rest = text;
+    const std::size_t name_end = rest.rfind(") ");
+    if (name_end == std::string_view::npos) return false;
+    rest.remove_prefix(name_end + 2);
+    std::string_view memory, end_of_environment;
+    for (std::size_t field = fields_before; field <= end_of_environment_field; ++field) {
+        const std::string_view each = rest.substr(0, rest.find_first_of(" \n"));
+        if (field == memory_field) memory = each;
+        if (field == end_of_environment_field) end_of_environment = each;
+        rest.remove_prefix(std::min(each.size() + 1, rest.size()));
+    }
+    return memory != "0" && end_of_environment == "0";
 }
 
 /// A call that waits for a search.
@@ -85,6 +114,30 @@ bool is_own(int pid) {
     return searches().own.contains(pid);
 }
 
+/// A process that is looked at, by a handle that was opened before: it is never another process
+/// with its number.
+struct candidate {
+    std::string pid;
+    unique_fd handle;
+
+    enum class kind : std::uint8_t { other, killed, unknown };
+    /// Kills it if it has one of the marks; unknown while it is within execve(2).
+    kind kill_if_marked(std::span<search* const> wanted, std::set<int>& killed) const;
+};
+
+candidate::kind candidate::kill_if_marked(std::span<search* const> wanted,
+                                          std::set<int>& killed) const {
+    const auto environment = text_of(pid, "environ", longest_environment);
+    if (!environment) return kind::other;
+    if (environment->empty()) return is_within_exec(pid) ? kind::unknown : kind::other;
+    search* const by = find_marked(*environment, wanted);
+    if (by == nullptr || ::pidfd_send_signal(handle.get(), SIGKILL, nullptr, 0) != 0)
+        return kind::other;
+    if (!killed.insert(std::stoi(pid)).second) return kind::other;
+    ++by->killed;
+    return kind::killed;
+}
+
 /// Yields how many it has killed that are not in `killed` yet: an end takes its time.
 std::size_t kill_round(std::span<search* const> wanted, std::set<int>& killed) {
     struct closer {
@@ -93,20 +146,27 @@ std::size_t kill_round(std::span<search* const> wanted, std::set<int>& killed) {
     const std::unique_ptr<DIR, closer> all(::opendir("/proc"));
     if (!all) return 0;
     std::size_t count = 0;
+    std::vector<candidate> unknown;
     while (const dirent* const each = ::readdir(all.get())) {
         const std::string_view name = each->d_name;
         int pid = 0;
         const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
         if (error != std::errc{} || end != name.data() + name.size() || pid == ::getpid()) continue;
         if (is_own(pid)) continue;
-        // Opened before the check, so that it is never another process with the number.
-        const unique_fd handle(::pidfd_open(pid, 0));
-        if (!handle) continue;
-        search* const by = find_marked(environment_of(name), wanted);
-        if (by == nullptr || ::pidfd_send_signal(handle.get(), SIGKILL, nullptr, 0) != 0) continue;
-        if (!killed.insert(pid).second) continue;
-        ++by->killed;
-        ++count;
+        candidate one{std::string(name), unique_fd(::pidfd_open(pid, 0))};
+        if (!one.handle) continue;
+        const auto found = one.kill_if_marked(wanted, killed);
+        if (found == candidate::kind::killed) ++count;
+        if (found == candidate::kind::unknown) unknown.push_back(std::move(one));
+    }
+    const auto until = std::chrono::steady_clock::now() + exec_patience;
+    while (!unknown.empty() && std::chrono::steady_clock::now() < until) {
+        std::this_thread::sleep_for(exec_pause);
+        std::erase_if(unknown, [&](const candidate& one) {
+            const auto found = one.kill_if_marked(wanted, killed);
+            if (found == candidate::kind::killed) ++count;
+            return found != candidate::kind::unknown;
+        });
     }
     return count;
 }

@@ -1,8 +1,11 @@
 // Tests of the search for processes by a variable of their environment.
 #include "runtime/programs/marked_processes.hpp"
 
+#include "base/files/temporary_folder.hpp"
+
 #include <gtest/gtest.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,8 +29,7 @@ std::string mark(std::size_t number) {
 /// A process that does nothing, with a mark.
 class marked_process {
 public:
-    explicit marked_process(std::string mark) {
-        std::string command = "/bin/sleep";
+    explicit marked_process(std::string mark, std::string command = "/bin/sleep") {
         std::string time = "1000";
         std::string before = "A=b";
         char* const words[] = {command.data(), time.data(), nullptr};
@@ -76,6 +78,19 @@ TEST(marked_processes, are_found_for_all_that_search_at_once) {
     for (const std::size_t each : killed) EXPECT_EQ(each, 2U);
     for (const auto& each : all) EXPECT_EQ(each->await_end(), SIGKILL);
     EXPECT_TRUE(other.is_alive());
+}
+
+/// Each exec hides the environment for a moment.
+TEST(marked_processes, are_found_while_they_execute_programs_without_end) {
+    const testing::temporary_folder folder;
+    const std::string program = folder.file("program");
+    std::ofstream(program) << "#!/bin/sh\nexec \"$0\"\n";
+    ASSERT_EQ(::chmod(program.c_str(), 0700), 0);
+    for (std::size_t i = 0; i < 50; ++i) {
+        marked_process one(mark(0), program);
+        EXPECT_EQ(kill_marked(mark(0)), 1U);
+        EXPECT_EQ(one.await_end(), SIGKILL);
+    }
 }
 
 TEST(marked_processes, are_left_while_they_are_exempt) {

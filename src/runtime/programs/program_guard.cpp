@@ -27,11 +27,15 @@ while read -r what group; do
     esac
 done
 for group in $groups; do kill -s KILL -- "-$group"; done
-for mark in $marks; do
-    for file in $(grep -lsxzF -e "$mark" /proc/[0-9]*/environ); do
-        pid=${file#/proc/}
-        kill -s KILL "${pid%/environ}"
+# Twice: a process that is within execve(2) has no environment for a moment.
+for time in first second; do
+    for mark in $marks; do
+        for file in $(grep -lsxzF -e "$mark" /proc/[0-9]*/environ); do
+            pid=${file#/proc/}
+            kill -s KILL "${pid%/environ}"
+        done
     done
+    [ $time = second ] || sleep 0.2
 done)";
 
 /// Bytes of a note at most.
