@@ -438,7 +438,7 @@ task<http::response> control_api::create_runtime(http::request& request) {
 task<http::response> control_api::get_runtime(http::request& request) {
     auto found = runtimes_.registry.find(request.path_parameter("name"));
     if (!found) co_return error_response(found.error());
-    co_await runtimes_.lifecycle.refresh_briefly();
+    co_await runtimes_.lifecycle.refresh(*found);
     co_return json_response(200, describe(**found));
 }
 
@@ -600,7 +600,7 @@ task<http::response> control_api::put_stack(http::request& request) {
 task<http::response> control_api::get_stats(http::request& request) {
     auto found = runtimes_.registry.find(request.path_parameter("name"));
     if (!found) co_return error_response(found.error());
-    co_await runtimes_.lifecycle.refresh();
+    co_await runtimes_.lifecycle.refresh(*found);
     co_return json_response(200, show_stats(**found, loop::current().now()));
 }
 

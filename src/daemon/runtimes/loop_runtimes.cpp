@@ -18,6 +18,14 @@ namespace eddy::daemon {
 // A script that is overloaded at a stop is not taken for a loop that does not answer.
 static_assert(runtime::script_least_farewell < loop_patience);
 
+namespace {
+
+runtime_vitals vitals_of(const runtime::instance& its) {
+    return {its.count(), its.local(), its.fault(), its.detail()};
+}
+
+}  // namespace
+
 /// Arbiter of a start that takes too long: the side that changes `pending` first decides.
 struct loop_runtimes::start_ticket {
     enum state { pending, served, given_up };
@@ -224,29 +232,40 @@ task<std::string> loop_runtimes::stop_there(std::uint64_t number, duration drain
     co_return leaving->instance->lost();
 }
 
+task<outcome<runtime_vitals>> loop_runtimes::vitals(std::uint64_t number) {
+    co_return co_await on_instance(number, vitals_patience, [](const runtime::instance& its) {
+        return outcome<runtime_vitals>(vitals_of(its));
+    });
+}
+
 task<outcome<vitals_by_number>> loop_runtimes::vitals() {
     const auto count = [this] {
         vitals_by_number all;
         all.reserve(instances_.size());
         for (const auto& [number, resident] : instances_)
-            all.emplace(number,
-                        runtime_vitals{resident->instance->count(), resident->instance->local(),
-                                       resident->instance->fault(), resident->instance->detail()});
+            all.emplace(number, vitals_of(*resident->instance));
         return all;
     };
     co_return co_await run_on(group_, index_, count, vitals_patience);
 }
 
-task<outcome<std::vector<runtime_brief>>> loop_runtimes::briefs() {
+task<outcome<brief_list>> loop_runtimes::briefs() {
     const auto count = [this] {
-        std::vector<runtime_brief> all;
-        all.reserve(instances_.size());
-        for (const auto& [number, resident] : instances_) {
-            const runtime::instance& its = *resident->instance;
-            all.push_back({number, its.count_clients(), its.local(), its.fault(), its.detail()});
+        // Briefs are large: their order comes before them.
+        std::vector<std::pair<std::uint64_t, const runtime::instance*>> order;
+        order.reserve(instances_.size());
+        for (const auto& [number, resident] : instances_)
+            order.emplace_back(number, resident->instance.get());
+        std::ranges::sort(order, {}, &decltype(order)::value_type::first);
+        brief_list made;
+        made.numbers.reserve(order.size());
+        made.all.reserve(order.size());
+        for (const auto& [number, its] : order) {
+            made.numbers.push_back(number);
+            made.all.push_back(
+                {number, its->count_clients(), its->local(), its->fault(), its->detail()});
         }
-        std::ranges::sort(all, {}, &runtime_brief::number);
-        return all;
+        return made;
     };
     co_return co_await run_on(group_, index_, count, vitals_patience);
 }

@@ -18,6 +18,7 @@
 #include "runtime/options/settings.hpp"
 #include "runtime/type.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -60,6 +61,21 @@ struct runtime_brief {
     endpoint local;
     std::string fault = {};
     std::string detail = {};
+};
+
+/// The briefs of a loop's instances. The numbers are apart, since a search among thousands reads
+/// these alone.
+struct brief_list {
+    std::vector<std::uint64_t> numbers;  ///< in their order
+    std::vector<runtime_brief> all;      ///< in the same order
+
+    /// Null for none.
+    runtime_brief* find(std::uint64_t number) noexcept {
+        const auto at = std::ranges::lower_bound(numbers, number);
+        return at != numbers.end() && *at == number
+                   ? &all[static_cast<std::size_t>(at - numbers.begin())]
+                   : nullptr;
+    }
 };
 
 namespace detail {
@@ -184,8 +200,10 @@ public:
 
     /// Counters of all instances of the loop, by number.
     task<outcome<vitals_by_number>> vitals();
-    /// The same in brief, in the order of numbers.
-    task<outcome<std::vector<runtime_brief>>> briefs();
+    /// Vitals of one instance.
+    task<outcome<runtime_vitals>> vitals(std::uint64_t number);
+    /// The same in brief.
+    task<outcome<brief_list>> briefs();
 
 private:
     void reduce_load() noexcept;

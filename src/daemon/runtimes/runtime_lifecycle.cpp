@@ -695,10 +695,50 @@ task<void> runtime_lifecycle::refresh() {
     co_await asking.join();
 }
 
+task<void> runtime_lifecycle::ask_briefs(loop_runtimes& where, outcome<brief_list>& into) {
+    into = co_await where.briefs();
+}
+
 task<void> runtime_lifecycle::refresh_briefly() {
+    std::vector<outcome<brief_list>> counted(loops_.size());
     scope asking(co_await current_source());
-    for (const auto& each : loops_) asking.spawn(refresh_briefly_from(*each));
+    for (const auto& each : loops_) {
+        EDDY_ASSERT(each->index() < counted.size());
+        asking.spawn(ask_briefs(*each, counted[each->index()]));
+    }
     co_await asking.join();
+    const auto find = [&counted](const loop_runtimes& where, std::uint64_t number) {
+        auto& found = counted[where.index()];
+        return found ? found->find(number) : nullptr;
+    };
+    // One walk for all loops: thousands of runtimes are not in the processor's caches.
+    registry_.for_each([&](managed_runtime& each) {
+        for (replaced_instance& before : each.replaced)
+            if (const runtime_brief* const its = find(*before.where, before.number))
+                before.connections = its->clients.connections;
+        const running_state& running = each.running;
+        if (!running.has_instance()) return;
+        if (runtime_brief* const its = find(*running.where(), running.number()))
+            refresh_one(each, std::move(*its));
+    });
+}
+
+task<void> runtime_lifecycle::refresh(runtime_ref which) {
+    const running_state& running = which->running;
+    const std::uint64_t number = running.number();
+    const std::vector<replaced_instance> before(which->replaced.begin(), which->replaced.end());
+    if (running.has_instance()) {
+        auto counted = co_await running.where()->vitals(number);
+        if (counted && running.has_instance() && running.number() == number)
+            refresh_one(*which, std::move(*counted));
+    }
+    for (const replaced_instance& each : before) {
+        const auto counted = co_await each.where->vitals(each.number);
+        const auto its =
+            std::ranges::find(which->replaced, each.number, &replaced_instance::number);
+        if (counted && its != which->replaced.end())
+            its->connections = counted->counted.connections_now;
+    }
 }
 
 template <class Vitals>
@@ -733,23 +773,6 @@ task<void> runtime_lifecycle::refresh_from(loop_runtimes& where) {
             before.connections = its->second.counted.connections_now;
         }
     }
-}
-
-task<void> runtime_lifecycle::refresh_briefly_from(loop_runtimes& where) {
-    auto counted = co_await where.briefs();
-    if (!counted) co_return;
-    const auto find = [&counted](std::uint64_t number) -> runtime_brief* {
-        const auto at = std::ranges::lower_bound(*counted, number, {}, &runtime_brief::number);
-        return at != counted->end() && at->number == number ? &*at : nullptr;
-    };
-    registry_.for_each([&](managed_runtime& each) {
-        if (each.running.where() != &where) return;
-        if (runtime_brief* const its = find(each.running.number()))
-            refresh_one(each, std::move(*its));
-        for (replaced_instance& before : each.replaced)
-            if (const runtime_brief* const its = find(before.number))
-                before.connections = its->clients.connections;
-    });
 }
 
 // --- Shutdown -------------------------------------------------------------------------------

@@ -101,6 +101,8 @@ public:
     task<void> refresh();
     /// The same for the vitals of runtime_brief alone, in far less time.
     task<void> refresh_briefly();
+    /// Brings the vitals of one runtime up to date, in a time that does not depend on the others.
+    task<void> refresh(runtime_ref which);
     /// Looks for faults each fault_pause while events are followed, so that a runtime's degradation
     /// is one of them. Ends with its cancellation.
     task<void> watch_faults();
@@ -189,7 +191,7 @@ private:
     task<void> stop_users(duration drain, bool& complete, event& end);
     task<void> stop_for_shutdown(runtime_ref which, duration drain, bool& complete);
     task<void> refresh_from(loop_runtimes& where);
-    task<void> refresh_briefly_from(loop_runtimes& where);
+    static task<void> ask_briefs(loop_runtimes& where, outcome<brief_list>& into);
     template <class Vitals>
     void refresh_one(managed_runtime& which, Vitals fresh);
 

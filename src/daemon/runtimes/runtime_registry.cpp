@@ -2,6 +2,7 @@
 #include "daemon/runtimes/runtime_registry.hpp"
 
 #include <eddy/base/assert.hpp>
+#include <eddy/base/glob.hpp>
 #include <eddy/base/nearest.hpp>
 
 #include "daemon/runtimes/runtime_options.hpp"
@@ -62,6 +63,10 @@ runtime_ref runtime_registry::get(std::string_view name) const {
 
 std::vector<runtime_ref> runtime_registry::match(std::string_view pattern) const {
     std::vector<runtime_ref> matching;
+    const bool is_name = !pattern.starts_with('@') && !glob_has_wildcard(pattern);
+    if (const auto found = is_name ? runtimes_.find(pattern) : runtimes_.end();
+        found != runtimes_.end())
+        return {found->second};
     for (const auto& [name, entry] : runtimes_) {
         const runtime_record& record = entry->desired.record;
         if (runtime::is_match(pattern, name, record.id, record.group)) matching.push_back(entry);
