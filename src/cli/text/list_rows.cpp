@@ -68,8 +68,89 @@ struct list_rows::reader : nlohmann::json_sax<json> {
     std::size_t row_size = 0;
 };
 
+/// Reader of rows as the daemon writes them: no spaces, and texts of ASCII without escapes. It
+/// takes a fraction of the time of the parser above, which reads everything else.
+class list_rows::plain_reader {
+public:
+    plain_reader(std::string_view answer, list_rows& into) : rest_(answer), to_(into) {}
+
+    bool read() {
+        if (!skip("{\"fields\":[")) return false;
+        do {
+            std::string_view name;
+            if (!take_text(name)) return false;
+            to_.fields_.emplace_back(name);
+        } while (skip(","));
+        if (!skip("],\"rows\":[")) return false;
+        if (skip("]}")) return rest_.empty();
+        do
+            if (!take_row()) return false;
+        while (skip(","));
+        return skip("]}") && rest_.empty();
+    }
+
+private:
+    bool skip(std::string_view text) noexcept {
+        if (!rest_.starts_with(text)) return false;
+        rest_.remove_prefix(text.size());
+        return true;
+    }
+    bool take_row() {
+        if (!skip("[")) return false;
+        for (std::size_t left = to_.fields_.size(); left > 0; --left)
+            if (!take_value() || !skip(left > 1 ? "," : "]")) return false;
+        return true;
+    }
+    bool take_value() {
+        std::string_view text;
+        if (skip("null")) {
+            // An empty text.
+        } else if (rest_.starts_with('"')) {
+            if (!take_text(text)) return false;
+        } else if (!take_number(text)) {
+            return false;
+        }
+        to_.add(text);
+        return true;
+    }
+    bool take_text(std::string_view& text) noexcept {
+        if (!skip("\"")) return false;
+        std::size_t size = 0;
+        while (size < rest_.size() && is_plain(rest_[size])) ++size;
+        text = rest_.substr(0, size);
+        rest_.remove_prefix(size);
+        return skip("\"");
+    }
+    static bool is_plain(char c) noexcept { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; }
+    /// Digits, maybe with a fraction; without a sign or a zero in front, and an exponent.
+    bool take_number(std::string_view& text) noexcept {
+        const std::size_t whole = digits_at(0);
+        if (whole == 0 || (whole > 1 && rest_.front() == '0')) return false;
+        std::size_t size = whole;
+        if (size < rest_.size() && rest_[size] == '.') {
+            const std::size_t fraction = digits_at(size + 1);
+            if (fraction == 0) return false;
+            size += 1 + fraction;
+        }
+        text = rest_.substr(0, size);
+        rest_.remove_prefix(size);
+        return true;
+    }
+    std::size_t digits_at(std::size_t at) const noexcept {
+        std::size_t end = at;
+        while (end < rest_.size() && rest_[end] >= '0' && rest_[end] <= '9') ++end;
+        return end - at;
+    }
+
+    std::string_view rest_;
+    list_rows& to_;
+};
+
 std::optional<list_rows> list_rows::parse(std::string_view answer) {
     list_rows made;
+    made.text_.reserve(answer.size());
+    if (plain_reader(answer, made).read()) return made;
+    made = list_rows();
     made.text_.reserve(answer.size());
     reader from(made);
     if (!json::sax_parse(answer, &from) || made.fields_.empty()) return std::nullopt;

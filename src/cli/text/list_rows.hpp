@@ -52,6 +52,7 @@ public:
 
 private:
     struct reader;
+    class plain_reader;
     struct place {
         std::uint32_t at;
         std::uint32_t size;

@@ -32,17 +32,52 @@ TEST(list_rows, of_no_runtimes_are_none) {
     EXPECT_EQ(rows->size(), 0U);
 }
 
-TEST(list_rows, refuse_what_is_no_list) {
+TEST(list_rows, are_the_same_however_they_are_written) {
+    const std::initializer_list<std::string_view> fields = {"name", "port", "up"};
+    const std::string expected = "a b|0|0.25|\n||4711|10.0|\n";
     for (const char* const text :
-         {"", "{}", "[]", "null",
-          R"({"fields":["a"]})"
-          "x",
-          R"({"runtimes":[{"name":"a"}]})", R"({"rows":[["a"]],"fields":["a"]})",
-          R"({"fields":["a"],"rows":[["a","b"]]})", R"({"fields":["a","b"],"rows":[["a"]]})",
-          R"({"fields":["a"],"rows":[[]]})", R"({"fields":["a"],"rows":["a"]})",
-          R"({"fields":["a"],"rows":[[["a"]]]})", R"({"fields":["a"],"rows":[[{"a":1}]]})",
-          R"({"fields":["a"],"rows":[["a"]]}})", R"({"fields":["a"],"more":1,"rows":[]})",
-          R"({"fields":[["a"]],"rows":[]})"})
+         {R"({"fields":["name","port","up"],"rows":[["a b",0,0.25],[null,4711,10.0]]})",
+          R"({"fields":["name","port","up"],"rows":[["a b",0,0.25],["",4711,10.0]]})",
+          R"({"fields":["name","port","up"],"rows":[["a\u0020b",0,0.25],[null,4711,10.0]]})",
+          R"( {"fields":["name","port","up"], "rows":[["a b",0,0.25] ,[null,4711,10.0]]} )"}) {
+        const auto rows = list_rows::parse(text);
+        ASSERT_TRUE(rows) << text;
+        EXPECT_EQ(text_of_all(*rows, fields), expected) << text;
+    }
+    const auto other = list_rows::parse(
+        R"({"fields":["v","w"],"rows":[["ä",-0],["\"",1e3],[true,12345678901234567890123],["\n",7]]})");
+    ASSERT_TRUE(other);
+    EXPECT_EQ(text_of_all(*other, {"v", "w"}),
+              "ä|0|\n\"|1e3|\ntrue|12345678901234567890123|\n\n|7|\n");
+}
+
+TEST(list_rows, refuse_what_is_no_list) {
+    for (const char* const text : {"",
+                                   "{}",
+                                   "[]",
+                                   "null",
+                                   R"({"fields":["a"]})"
+                                   "x",
+                                   R"({"runtimes":[{"name":"a"}]})",
+                                   R"({"rows":[["a"]],"fields":["a"]})",
+                                   R"({"fields":["a"],"rows":[["a","b"]]})",
+                                   R"({"fields":["a","b"],"rows":[["a"]]})",
+                                   R"({"fields":["a"],"rows":[[]]})",
+                                   R"({"fields":["a"],"rows":["a"]})",
+                                   R"({"fields":["a"],"rows":[[["a"]]]})",
+                                   R"({"fields":["a"],"rows":[[{"a":1}]]})",
+                                   R"({"fields":["a"],"rows":[["a"]]}})",
+                                   R"({"fields":["a"],"more":1,"rows":[]})",
+                                   R"({"fields":[["a"]],"rows":[]})",
+                                   R"({"fields":[],"rows":[]})",
+                                   R"({"fields":["a"],"rows":[[01]]})",
+                                   R"({"fields":["a"],"rows":[[1.]]})",
+                                   R"({"fields":["a"],"rows":[[.5]]})",
+                                   R"({"fields":["a"],"rows":[["a"],]})",
+                                   R"({"fields":["a"],"rows":[["a"])",
+                                   R"({"fields":["a"],"rows":[["a]]})",
+                                   R"({"fields":["a"],"rows":[[nul]]})",
+                                   R"({"fields":["a","a"],"rows":[["a",]]})"})
         EXPECT_FALSE(list_rows::parse(text)) << text;
 }
 
