@@ -133,6 +133,26 @@ class FailedTest(UpgradeTest):
             os.unlink(path)
             self.upgrade()
 
+    def test_keys_that_the_disk_does_not_take(self):
+        if not harness.is_root():
+            self.skipTest("only root can mount a small disk")
+        folder = self.folder()
+        with harness.small_disk(os.path.join(folder, "disk"), 1024) as disk:
+            if disk is None:
+                self.skipTest("no file system can be mounted here")
+            self.running = self.daemon(folder=folder, state=os.path.join(disk, "state"))
+            port = self.port("cache", "db")
+            with connect(port) as peer:
+                self.assertEqual(command(peer, b"SET", b"big", os.urandom(2 << 20)), "+OK")
+                result = self.running.run("daemon", "--upgrade")
+                self.assert_refused(result, 1, "everything goes on as before", '"db": its 1 keys cannot be carried over',
+                                    "the disk is full", disk, "eddy stop --force db")
+                self.assertNotIn("--discard-keys", result.err)
+                self.assertEqual(command(peer, b"STRLEN", b"big"), f":{2 << 20}")
+            self.running.must("stop", "--force", "db")
+            self.upgrade()
+            self.running.stop()
+
     def test_what_does_not_come_back_is_named(self):
         path = os.path.join(self.folder(), "s")
         self.running.must("create", "cache", "gone", "--unix", path, "-s")

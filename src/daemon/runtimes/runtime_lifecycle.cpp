@@ -367,9 +367,9 @@ task<std::shared_ptr<runtime::handover>> runtime_lifecycle::make_handover() {
 }
 
 /// The instance writes what must last, or what the next one needs. Yields the latter; null if there
-/// is none.
+/// is none. `remedy` ends the message of an instance that cannot.
 task<outcome<std::shared_ptr<runtime::handover>>> runtime_lifecycle::prepare_restart(
-    runtime_ref which, runtime::settings next, restart_data data) {
+    runtime_ref which, runtime::settings next, restart_data data, std::string remedy) {
     const running_state& running = which->running;
     auto to = co_await make_handover();
     const duration drain = drain_of(*which);
@@ -382,7 +382,7 @@ task<outcome<std::shared_ptr<runtime::handover>>> runtime_lifecycle::prepare_res
         std::move(when_gone));
     if (!handed) co_return std::unexpected(fail_stop(*which, std::move(handed.error())).error());
     if (!*handed && data == restart_data::kept) {
-        handed->error().message += "; --discard-keys restarts it without what cannot be kept";
+        handed->error().message += std::move(remedy);
         co_return std::unexpected(std::move(handed->error()));
     }
     if (!to->is_used) to.reset();
@@ -393,7 +393,8 @@ task<outcome<std::shared_ptr<runtime::handover>>> runtime_lifecycle::prepare_res
 task<outcome<>> runtime_lifecycle::restart(runtime_ref which, runtime::settings next,
                                            restart_data data, std::string reason) {
     EDDY_ASSERT(which->change_lock.locked() && which->running.has_instance());
-    auto ready = co_await prepare_restart(which, next, data);
+    auto ready = co_await prepare_restart(
+        which, next, data, "; --discard-keys restarts it without what cannot be kept");
     if (!ready) co_return std::unexpected(std::move(ready.error()));
     const restart_clients clients = which->desired.type->over_restart;
     which->journal->write(restart_text(reason, restart_time_of(*which), clients));

@@ -184,7 +184,8 @@ private:
     static task<void> await_replaced(runtime_ref which, std::size_t most, duration patience);
     task<outcome<std::shared_ptr<runtime::handover>>> prepare_restart(runtime_ref which,
                                                                       runtime::settings next,
-                                                                      restart_data data);
+                                                                      restart_data data,
+                                                                      std::string remedy);
     task<std::shared_ptr<runtime::handover>> make_handover();
     task<void> prepare_for_shutdown(runtime_ref which, duration drain,
                                     std::vector<std::string>& refusals);

@@ -63,7 +63,11 @@ task<outcome<departure>> runtime_lifecycle::depart(runtime_ref which) {
     loop_runtimes& where = *made->where;
     const std::uint64_t number = which->running.number();
     const std::string context = fmt::format("\"{}\"", which->name());
-    auto ready = co_await prepare_restart(which, *which->desired.options, restart_data::kept);
+    auto ready = co_await prepare_restart(
+        which, *which->desired.options, restart_data::kept,
+        fmt::format("; mend that and upgrade again, or lose what cannot be kept with: eddy stop "
+                    "--force {}",
+                    which->name()));
     if (!ready) {
         unshare(*which);
         co_return with_context(context, std::move(ready.error()));
