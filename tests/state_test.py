@@ -7,7 +7,17 @@ import subprocess
 import unittest
 
 import harness
-from harness import connect, free_port
+from harness import connect, eventually, free_port
+
+
+def fill(path):
+    """Fills the disk of a file."""
+    with open(path, "wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(b"x" * 4096)
+        except OSError:
+            pass
 
 
 @harness.on_each_backend
@@ -69,12 +79,7 @@ class State(harness.EddyTest):
                 daemon.must("create", "server", "on", "-p", str(port), "-s")
                 daemon.must("create", "server", "off", "-p", str(free_port()))
                 filler = os.path.join(disk, "filler")
-                with open(filler, "wb", buffering=0) as file:
-                    try:
-                        while True:
-                            file.write(b"x" * 4096)
-                    except OSError:
-                        pass
+                fill(filler)
                 before = daemon.show("off")
                 self.assert_refused(daemon.run("create", "server", "new", "-p", "1"), 2,
                                     "disk is full", "not created")
@@ -97,6 +102,37 @@ class State(harness.EddyTest):
                 daemon.kill()
                 daemon.start()
                 self.assertEqual(daemon.must("ps", "-q"), "new\n")
+            finally:
+                daemon.stop()
+
+    def test_an_end_that_a_full_disk_does_not_take_is_stored_later(self):
+        if not harness.is_root():
+            self.skipTest("only root can mount a small disk")
+        folder = self.folder()
+        disk = os.path.join(folder, "disk")
+        end = os.path.join(folder, "end")
+        with harness.small_disk(disk, 1024) as mounted:
+            if not mounted:
+                self.skipTest("a tmpfs cannot be mounted here")
+            daemon = harness.Daemon(self.backend, folder, state=os.path.join(disk, "state"))
+            daemon.start()
+            try:
+                daemon.must("add", "sh", "--name", "job", "-s", "--", "-c", f"while [ ! -e {end} ]; do sleep 0.02; done")
+                filler = os.path.join(disk, "filler")
+                fill(filler)
+                with open(end, "w", encoding="ascii"):
+                    pass
+                eventually(lambda: "will run again with the next daemon" in daemon.read_log(), "a line about its end")
+                self.assertIn("tried again", daemon.read_log())
+                self.assertEqual(daemon.show("job")["detail"], "exited with status 0")
+                os.remove(filler)
+                # It comes at once when something else is stored.
+                daemon.must("create", "server", "other", "-p", str(free_port()))
+                eventually(lambda: "its end is stored now" in daemon.read_log(), "it is stored")
+                daemon.kill()
+                daemon.start()
+                self.assertEqual(daemon.show("job")["status"], "stopped")
+                self.assertEqual(daemon.read_log().count("will run again"), 1)
             finally:
                 daemon.stop()
 

@@ -537,18 +537,19 @@ class ProgramTest(UpgradeTest):
         self.await_end_of_before()
         self.assertEqual(self.running.show("job")["status"], "running")
 
-    def fail_late(self):
-        """An upgrade that fails once programs have stopped."""
+    def fail_late(self, *flags):
+        """An upgrade that fails once programs have stopped; returns its message."""
         path = os.path.join(self.folder(), "script.lua")
         with open(path, "w", encoding="ascii") as file:
             file.write("function on_connect(client) end\n")
         self.running.must("create", "client", "to", "--target", f":{harness.free_port()}", "-s", "--lua", path)
         with open(path, "w", encoding="ascii") as file:
             file.write("function on_connect(client\n")
-        error = self.running.run("daemon", "--upgrade").err
+        error = self.running.run("daemon", "--upgrade", *flags).err
         self.assertIn('not upgraded: "to" cannot be started', error)
         self.assertIn('"to" could not be started again', error)
         self.assertEqual(error.count("could not be started again"), 1, error)
+        return error
 
     def test_a_failed_upgrade_starts_them_again(self):
         self.add("job", "trap 'exit' TERM; echo runs; while :; do sleep 0.02; done")
@@ -566,6 +567,55 @@ class ProgramTest(UpgradeTest):
             self.upgrade()
             self.await_end_of_before()
             self.assertEqual(self.running.show("other")["status"], "running")
+
+    def end_during(self, code, upgrade):
+        """Adds a program, and a server that it owns, begins an upgrade with a new daemon that waits, and ends the program
+        for good by itself. Returns how it is shown then, and what `upgrade` has returned."""
+        folder = self.folder()
+        runs, end, begun, go = (os.path.join(folder, each) for each in ("runs", "end", "begun", "go"))
+        self.add("job", f"echo run >> {runs}; while [ ! -e {end} ]; do sleep 0.02; done; exit {code}",
+                 "--listen", f"unix://{folder}/s")
+        self.port("server", "owned", "--owner", "job")
+        program = self.script(f"echo > {begun}; while [ ! -e {go} ]; do sleep 0.02; done; exec '{harness.BINARY}' \"$@\"\n")
+        results = []
+        thread = threading.Thread(target=lambda: results.append(upgrade("--with", program)))
+        thread.start()
+        try:
+            eventually(lambda: os.path.exists(begun), "the new daemon")
+            with open(end, "w", encoding="ascii"):
+                pass
+            eventually(lambda: f"exited with status {code}" in self.running.must("logs", "job"), "its end")
+        finally:
+            with open(go, "w", encoding="ascii"):
+                pass
+            thread.join(harness.DEADLINE_S)
+        self.assertEqual(len(results), 1, "the upgrade")
+        self.await_end_of_before()
+        shown = eventually(lambda: (got := self.running.show("job"))["status"] != "running" and got, "it has ended")
+        eventually(lambda: self.running.show("owned")["status"] == "stopped", "what it owned has stopped")
+        self.assertFalse(os.path.exists(os.path.join(folder, "s")), "its socket has ended, too")
+
+        def stored():
+            with open(os.path.join(self.running.state, "runtimes", "job.json"), encoding="utf-8") as file:
+                return json.load(file)["running"]
+
+        eventually(lambda: not stored(), "its end is stored")
+        with open(runs, encoding="ascii") as file:
+            self.assertEqual(file.read(), "run\n")
+        return shown, results[0]
+
+    def test_one_that_ends_meanwhile_is_not_run_again(self):
+        shown, report = self.end_during(0, self.upgrade)
+        self.assertEqual(report["again"], [])
+        self.assertEqual((shown["status"], shown["detail"]), ("stopped", "exited with status 0"))
+
+    def test_one_that_fails_meanwhile_is_not_run_again(self):
+        shown, _ = self.end_during(3, self.upgrade)
+        self.assertEqual((shown["status"], shown["reason"]), ("failed", "exited with status 3"))
+
+    def test_one_that_ends_within_a_failed_upgrade_is_not_run_again(self):
+        shown, _ = self.end_during(0, self.fail_late)
+        self.assertEqual((shown["status"], shown["detail"]), ("stopped", "exited with status 0"))
 
     def add_server(self):
         """A program that opens its port itself, two ways of watching it, and the port."""

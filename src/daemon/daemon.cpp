@@ -360,6 +360,7 @@ task<outcome<>> daemon_process::serve() {
         // Files may be large: requests and signals are served meanwhile.
         services.spawn(start_runtimes());
         services.spawn(runtimes_->lifecycle.watch_faults());
+        services.spawn(runtimes_->lifecycle.save_ends());
         services.spawn(return_idle_memory(disk_));
         co_await await_end(services);
         is_stopping_ = true;

@@ -30,10 +30,8 @@ task<void> end_there(std::shared_ptr<runtime_parts*> of, std::string name, std::
                      std::string how, bool is_failure) {
     const runtime_ref which = find_instance(*of, name, number);
     if (which == nullptr || !which->running.has_instance()) co_return;
-    auto note = [how = std::move(how), is_failure](running_state& running) {
-        running.note_ending(how, is_failure);
-    };
-    const auto stopped = co_await (*of)->lifecycle.stop_instance(which, number, std::move(note));
+    const auto stopped =
+        co_await (*of)->lifecycle.end_instance(which, {number, std::move(how), is_failure});
     if (!stopped) log_warn(name, stopped.error().message);
 }
 

@@ -147,6 +147,62 @@ TEST_F(instance_host_test, a_request_of_an_instance_that_was_replaced_stops_noth
     });
 }
 
+/// As an upgrade of the daemon that fails: it has the lock, and has stopped the instance.
+TEST_F(instance_host_test, an_end_that_waits_for_the_lock_counts_once_the_instance_is_gone) {
+    live([](runtime_parts& runtimes) -> task<void> {
+        const runtime_ref which = co_await make(runtimes, wanted("one"));
+        runtime_request request = wanted("owned", {{"port", 1001}});
+        request.owner = "one";
+        const runtime_ref owned = co_await make(runtimes, request);
+        co_await start(runtimes, which);
+        co_await start(runtimes, owned);
+        {
+            auto held = co_await which->change_lock.lock();
+            EXPECT_TRUE(held);
+            which->running.host()->request_end("exited with status 0", false);
+            while (!which->has_ended()) co_await loop::current().yield();
+            auto left = co_await runtimes.lifecycle.depart(which);
+            EXPECT_TRUE(left);
+            EXPECT_TRUE(which->has_unsaved_end());
+            if (left) co_await runtime_lifecycle::abandon(*left);
+        }
+        while (which->has_unsaved_end() || owned->running.has_instance())
+            co_await loop::current().yield();
+        EXPECT_EQ(which->running.status(), runtime_status::stopped);
+        EXPECT_EQ(which->running.ending(), "exited with status 0");
+        EXPECT_FALSE(which->desired.record.running);
+    });
+    EXPECT_EQ(saved("one")["running"], false);
+}
+
+/// As an upgrade of the daemon, on the other side.
+TEST_F(instance_host_test, an_end_in_another_process_is_stored_and_stops_what_is_owned) {
+    live([](runtime_parts& runtimes) -> task<void> {
+        const runtime_ref which = co_await make(runtimes, wanted("one"));
+        runtime_request request = wanted("owned", {{"port", 1001}});
+        request.owner = "one";
+        const runtime_ref owned = co_await make(runtimes, request);
+        co_await start(runtimes, which);
+        co_await start(runtimes, owned);
+        {
+            const auto held = co_await which->change_lock.lock();
+            EXPECT_TRUE(co_await runtimes.lifecycle.depart(which));
+        }
+        EXPECT_TRUE(co_await runtimes.lifecycle.arrive_ended(
+            which, {.how = "exited with status 3", .is_failure = true}));
+        EXPECT_EQ(which->running.status(), runtime_status::failed);
+        EXPECT_EQ(which->running.reason(), "exited with status 3");
+        scope saving(co_await current_source());
+        saving.spawn(runtimes.lifecycle.save_ends());
+        while (which->has_unsaved_end() || owned->running.has_instance())
+            co_await loop::current().yield();
+        saving.cancel();
+        co_await saving.join();
+    });
+    EXPECT_EQ(saved("one")["running"], false);
+    EXPECT_EQ(saved("owned")["running"], false);
+}
+
 TEST_F(instance_host_test, what_does_not_start_is_never_resolved) {
     live([](runtime_parts& runtimes) -> task<void> {
         const runtime_ref asking = co_await make(runtimes, wanted("asking", {{"port", 7}}));

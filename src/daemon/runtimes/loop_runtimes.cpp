@@ -200,6 +200,16 @@ task<outcome<>> loop_runtimes::close_sockets(
     co_return flatten(co_await run_on(group_, index_, close, loop_patience));
 }
 
+task<outcome<>> loop_runtimes::end_listeners(
+    std::shared_ptr<runtime::inherited_listeners> listeners) {
+    const auto end = [listeners = std::move(listeners)] {
+        for (auto& each : listeners->all) runtime::take_possession(each.from.socket);
+        listeners->close();
+        return outcome<>();
+    };
+    co_return flatten(co_await run_on(group_, index_, end, loop_patience));
+}
+
 task<outcome<std::string>> loop_runtimes::stop(std::uint64_t number, duration drain,
                                                duration file_time) {
     auto stopped = co_await run_on(group_, index_, stop_there(number, drain),

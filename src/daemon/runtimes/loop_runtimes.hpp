@@ -184,6 +184,8 @@ public:
     /// Closes the sockets of listeners that another process has, too. Their notes stay: at these
     /// addresses it serves.
     task<outcome<>> close_sockets(std::shared_ptr<runtime::inherited_listeners> listeners);
+    /// Closes listeners that no instance takes, of this process or another one.
+    task<outcome<>> end_listeners(std::shared_ptr<runtime::inherited_listeners> listeners);
     /// Calls `what(instance&)` on the loop, and awaits nothing.
     template <class F>
     void notify(std::uint64_t number, F what) {

@@ -41,6 +41,15 @@ struct replaced_instance {
     std::uint64_t connections = 0;  ///< as of the last refresh
 };
 
+/// End of an instance by itself and for good: the runtime is not to run any more. It is kept until
+/// that is stored.
+struct instance_end {
+    std::uint64_t number = 0;  ///< of the instance; running_state::number()
+    std::string how;           ///< such as "exited with status 1"
+    bool is_failure = false;
+    bool has_stopped_owned = false;  ///< the stop of what the runtime owns has followed
+};
+
 /// Instances of a runtime at most whose clients finish; a restart beyond that waits for those of
 /// the oldest, and closes them after surplus_patience.
 inline constexpr std::size_t max_replaced_instances = 4;
@@ -65,6 +74,11 @@ struct managed_runtime {
 
     const std::string& name() const noexcept { return desired.record.name; }
 
+    /// Its last instance, which may still be there, has ended by itself.
+    bool has_ended() const noexcept { return end && end->number == running.number(); }
+    /// The same once the instance is gone, while the store still says that it is to run.
+    bool has_unsaved_end() const noexcept { return has_ended() && !running.has_instance(); }
+
     desired_state desired;
     running_state running;
     const std::shared_ptr<runtime_journal> journal;
@@ -75,8 +89,9 @@ struct managed_runtime {
     async_mutex change_lock;
     /// Set by a change that ends a start, until that change has the lock.
     event start_given_up;
-    bool is_restarting = false;  ///< its stop and start within are no events
-    bool is_rereading = false;   ///< a reload or an edit is reading its files
+    std::optional<instance_end> end;  ///< of an instance by itself
+    bool is_restarting = false;       ///< its stop and start within are no events
+    bool is_rereading = false;        ///< a reload or an edit is reading its files
     /// The oldest first. `replaced_ended` is set when one has ended.
     std::deque<replaced_instance> replaced;
     event replaced_ended;

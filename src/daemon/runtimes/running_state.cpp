@@ -116,6 +116,14 @@ void running_state::note_ending(std::string how, bool is_failure) {
     is_failing_ = is_failure;
 }
 
+void running_state::finish_ending(std::string how, bool is_failure) {
+    EDDY_ASSERT(!has_instance() && !how.empty());
+    reason_.clear();
+    ending_.clear();
+    (is_failure ? reason_ : ending_) = std::move(how);
+    change_to(is_failure ? runtime_status::failed : runtime_status::stopped);
+}
+
 void running_state::begin_stop() {
     EDDY_ASSERT(has_instance());
     change_to(runtime_status::stopping);

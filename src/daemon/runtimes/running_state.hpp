@@ -79,6 +79,8 @@ public:
 
     /// The instance has ended by itself; the stop that follows makes it stopped, or failed.
     void note_ending(std::string how, bool is_failure);
+    /// Without an instance: the last one, maybe of another process, has ended by itself.
+    void finish_ending(std::string how, bool is_failure);
     void begin_stop();
     /// The instance is gone; `lost` describes the data that went with it.
     void finish_stop(std::string lost);

@@ -119,6 +119,19 @@ TEST_F(running_state_test, an_instance_that_ends_by_itself_is_stopped_or_has_fai
     EXPECT_EQ(state_.reason(), "");
 }
 
+TEST_F(running_state_test, an_end_may_be_noted_after_the_instance_is_gone) {
+    state_.await_start();
+    state_.finish_ending("exited with status 0", false);
+    EXPECT_EQ(state_.status(), stopped);
+    EXPECT_EQ(state_.ending(), "exited with status 0");
+    state_.finish_ending("exited with status 3", true);
+    EXPECT_EQ(state_.status(), failed);
+    EXPECT_EQ(state_.reason(), "exited with status 3");
+    EXPECT_EQ(state_.ending(), "");
+    start();
+    EXPECT_EQ(state_.reason(), "");
+}
+
 TEST_F(running_state_test, data_for_the_next_instance_stays_until_that_has_started) {
     start();
     state_.begin_stop();

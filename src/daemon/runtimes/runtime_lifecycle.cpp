@@ -3,6 +3,7 @@
 
 #include <eddy/base/assert.hpp>
 #include <eddy/base/log.hpp>
+#include <eddy/base/random.hpp>
 #include <eddy/io/event.hpp>
 #include <eddy/io/loop.hpp>
 #include <eddy/io/scope.hpp>
@@ -10,6 +11,7 @@
 
 #include "daemon/runtimes/handover_file.hpp"
 #include "daemon/runtimes/runtime_options.hpp"
+#include "runtime/backoff.hpp"
 #include "runtime/options/units.hpp"
 
 #include <fmt/format.h>
@@ -64,6 +66,11 @@ std::string restart_text(std::string_view reason, duration drain, restart_client
 void report(const managed_runtime& which, log_level level, std::string_view text) {
     which.journal->write(text);
     log(level, which.name(), text);
+}
+
+/// Context of a stop that could not be stored.
+std::string still_to_run(const managed_runtime& which) {
+    return fmt::format("\"{}\" is stopped, but will run again with the next daemon", which.name());
 }
 
 }  // namespace
@@ -201,6 +208,7 @@ task<outcome<>> runtime_lifecycle::bring_up_on(runtime_ref which, loop_runtimes&
         co_return interrupted();
     }
 
+    which->end.reset();
     const std::uint64_t number = ++last_number_;
     running.begin_start(where, number, make_host_(which->name(), number));
     from.data = running.handover();
@@ -235,23 +243,99 @@ task<outcome<>> runtime_lifecycle::stop(runtime_ref which, unsaved data) {
     co_return co_await stop_children(which->name(), data);
 }
 
-task<outcome<>> runtime_lifecycle::stop_instance(runtime_ref which, std::uint64_t number,
-                                                 std::function<void(running_state& of)> note) {
+task<outcome<>> runtime_lifecycle::end_instance(runtime_ref which, instance_end how) {
+    // An upgrade of the daemon, which may have the lock, sees it at once.
+    const std::uint64_t number = how.number;
+    which->end = std::move(how);
+    co_return co_await stop_instance(which, number);
+}
+
+task<outcome<>> runtime_lifecycle::stop_instance(runtime_ref which, std::uint64_t number) {
     running_state& running = which->running;
     if (running.number() != number) co_return outcome<>();
     const bool was_starting = co_await give_up_start(which);
+    outcome<> stopped;
     {
         const auto held = co_await which->change_lock.lock();
         if (!held) co_return interrupted();
         which->start_given_up.reset();
-        // A restart may have had the lock before.
-        const bool is_its = running.has_instance() ? running.number() == number : was_starting;
-        if (which->is_removed || !is_its) co_return outcome<>();
-        if (note && running.has_instance()) note(running);
-        auto stopped = co_await stop_alone(which, unsaved::kept, was_starting);
-        if (!stopped) co_return stopped;
+        // A restart may have had the lock before, a stop, or an upgrade that failed.
+        const bool has_ended =
+            which->has_ended() && which->desired.record.running && !is_shutting_down_;
+        const bool is_its =
+            running.has_instance() ? running.number() == number : was_starting || has_ended;
+        if (which->is_removed || !is_its) {
+            if (which->end && which->end->number == number) which->end.reset();
+            co_return outcome<>();
+        }
+        if (has_ended && running.has_instance())
+            running.note_ending(which->end->how, which->end->is_failure);
+        else if (has_ended)
+            running.finish_ending(which->end->how, which->end->is_failure);
+        stopped = co_await stop_alone(which, unsaved::kept, was_starting);
+        if (which->has_unsaved_end()) {
+            which->end->has_stopped_owned = true;
+            note_unsaved_end();
+        } else if (!stopped) {
+            co_return stopped;
+        }
     }
-    co_return co_await stop_children(which->name(), unsaved::kept);
+    auto owned_stopped = co_await stop_children(which->name(), unsaved::kept);
+    if (stopped) co_return owned_stopped;
+    stopped.error().message += ". This is tried again while the daemon runs";
+    co_return stopped;
+}
+
+/// save_ends() begins with its first pause.
+void runtime_lifecycle::note_unsaved_end() noexcept {
+    if (!unsaved_ends_.is_set()) saved_.reset();
+    unsaved_ends_.set();
+}
+
+task<void> runtime_lifecycle::save_ends() {
+    runtime::backoff pauses(first_save_pause, longest_save_pause, entropy_seed());
+    while (co_await unsaved_ends_.wait()) {
+        const auto woken = co_await with_timeout(pauses.next(), saved_.wait());
+        if (!woken && woken.error() != errc::timed_out) co_return;
+        unsaved_ends_.reset();
+        for (const runtime_ref& each : registry_.all())
+            if (each->has_unsaved_end()) co_await save_end(each);
+        if (!unsaved_ends_.is_set()) pauses.reset();
+    }
+}
+
+task<void> runtime_lifecycle::save_end(runtime_ref which) {
+    bool stops_owned = false;
+    {
+        const auto held = co_await which->change_lock.lock();
+        if (!held || which->is_removed || !which->has_unsaved_end()) co_return;
+        stops_owned = !std::exchange(which->end->has_stopped_owned, true);
+        const bool is_late = !stops_owned;
+        auto saved = co_await save_end_now(which);
+        if (!saved) {
+            note_unsaved_end();
+            if (!is_late)
+                log_warn(which->name(), fmt::format("{}. This is tried again while the daemon runs",
+                                                    saved.error().message));
+        } else if (is_late) {
+            log_info(which->name(), "its end is stored now");
+        }
+    }
+    if (!stops_owned) co_return;
+    auto owned_stopped = co_await stop_children(which->name(), unsaved::kept);
+    if (!owned_stopped) log_warn(which->name(), owned_stopped.error().message);
+}
+
+/// The caller has the lock.
+task<outcome<>> runtime_lifecycle::save_end_now(runtime_ref which) {
+    EDDY_ASSERT(which->change_lock.locked() && which->has_unsaved_end());
+    outcome<> saved;
+    if (which->desired.record.running) saved = co_await save_is_to_run(which, false);
+    if (saved)
+        which->end.reset();
+    else
+        saved = with_context(still_to_run(*which), std::move(saved.error()));
+    co_return saved;
 }
 
 /// Without the ones that it owns. The caller has the lock.
@@ -266,12 +350,11 @@ task<outcome<>> runtime_lifecycle::stop_alone(runtime_ref which, unsaved data, b
                (was_starting && status == runtime_status::failed)) {
         which->running.mark_stopped();
     }
-    if (!which->desired.record.running) co_return outcome<>();
-    auto saved = co_await save_is_to_run(which, false);
-    if (saved) co_return outcome<>();
-    co_return with_context(
-        fmt::format("\"{}\" is stopped, but will run again with the next daemon", which->name()),
-        std::move(saved.error()));
+    outcome<> saved;
+    if (which->desired.record.running) saved = co_await save_is_to_run(which, false);
+    if (!saved) co_return with_context(still_to_run(*which), std::move(saved.error()));
+    which->end.reset();
+    co_return saved;
 }
 
 task<outcome<>> runtime_lifecycle::stop_children(std::string owner, unsaved data) {
@@ -803,6 +886,7 @@ task<void> runtime_lifecycle::prepare_for_shutdown(runtime_ref which, duration d
     }
     const auto held = co_await which->change_lock.lock();
     if (!held) co_return;
+    if (which->has_unsaved_end()) static_cast<void>(co_await save_end_now(which));
     refuse_for_handover();
     auto ready = co_await prepare_stop(which, drain);
     // A loop that does not answer is shut_down()'s affair.

@@ -35,6 +35,10 @@ inline constexpr duration starting_patience = std::chrono::seconds(2);
 /// Time for clients of a replaced instance to finish, unless its drain is longer. A stop ends it.
 inline constexpr duration replaced_drain = std::chrono::minutes(10);
 
+/// Pauses between two attempts to store the end of an instance.
+inline constexpr duration first_save_pause = std::chrono::seconds(1);
+inline constexpr duration longest_save_pause = std::chrono::minutes(1);
+
 /// Pause between two looks for faults while events are followed.
 inline constexpr duration fault_pause = std::chrono::seconds(1);
 
@@ -76,9 +80,16 @@ public:
     /// Stops a runtime and the ones that it owns. running_state::lost() is then what each has lost.
     task<outcome<>> stop(runtime_ref which, unsaved data = unsaved::kept);
     /// The same on behalf of its instance `number`: nothing happens once it has another one, or
-    /// none. `note` is called in the moment before the stop.
-    task<outcome<>> stop_instance(runtime_ref which, std::uint64_t number,
-                                  std::function<void(running_state& of)> note = {});
+    /// none.
+    task<outcome<>> stop_instance(runtime_ref which, std::uint64_t number);
+    /// The same when the instance has ended by itself. An end that cannot be stored is kept for
+    /// save_ends().
+    task<outcome<>> end_instance(runtime_ref which, instance_end how);
+    /// Stores ends that could not be stored, after pauses that grow, and once something else has
+    /// been stored. Ends with its cancellation.
+    task<void> save_ends();
+    /// Something has been stored: state_access::observe_saves().
+    void note_saved() noexcept { saved_.set(); }
     /// Restarts the runtime with its data, or starts one that does not run.
     task<outcome<>> restart(runtime_ref which, restart_data data = restart_data::kept);
     /// Reads the runtime's files again while it runs; where that is not possible, restarts it.
@@ -132,6 +143,9 @@ public:
     /// Stops an instance whose type does not serve in two processes, with its data and listeners
     /// kept: clients that connect wait. On failure it serves as before.
     task<outcome<departure>> depart(runtime_ref which);
+    /// Closes the sockets of an instance that ended by itself and has departed: none takes its
+    /// place.
+    static task<void> abandon(departure& from);
     /// Starts it again after depart(), since the other process has failed.
     task<outcome<>> come_back(runtime_ref which, departure from);
     /// Passes living connections on to the other process.
@@ -143,6 +157,9 @@ public:
     /// Starts what the other process has shared, or what has departed there. It accepts no
     /// client before open().
     task<outcome<>> arrive(runtime_ref which, departure from);
+    /// In place of that for an instance that ended by itself there, which is not stored: that
+    /// follows by save_ends(), with the stop of what the runtime owns.
+    task<outcome<>> arrive_ended(runtime_ref which, instance_end how);
     static task<outcome<>> open(runtime_ref which);
     static task<outcome<>> take_clients(runtime_ref which,
                                         std::vector<runtime::passed_client> clients);
@@ -165,6 +182,9 @@ private:
     duration restart_time_of(const managed_runtime& which) const;
 
     task<outcome<>> save_is_to_run(runtime_ref which, bool is_to_run);
+    void note_unsaved_end() noexcept;
+    task<void> save_end(runtime_ref which);
+    task<outcome<>> save_end_now(runtime_ref which);
     task<outcome<>> stop_alone(runtime_ref which, unsaved data, bool was_starting);
     task<outcome<>> stop_children(std::string owner, unsaved data);
     outcome<> fail_stop(managed_runtime& which, problem why);
@@ -205,7 +225,9 @@ private:
     std::vector<std::unique_ptr<loop_runtimes>> loops_;
     std::uint64_t last_number_ = 0;
     bool is_shutting_down_ = false;
-    scope ending_;  // instances that were replaced; joined by shut_down()
+    event unsaved_ends_;  // some runtime has an end that is not stored
+    event saved_;         // something has been stored since then
+    scope ending_;        // instances that were replaced; joined by shut_down()
 };
 
 }  // namespace eddy::daemon

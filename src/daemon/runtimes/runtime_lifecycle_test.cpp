@@ -18,6 +18,7 @@
 namespace eddy::daemon {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::memory_store;
@@ -114,6 +115,72 @@ TEST_F(runtime_lifecycle_test, a_stop_that_cannot_be_stored_stops_and_says_so) {
         EXPECT_THAT(stopped.error().message, HasSubstr("is stopped, but will run again"));
         EXPECT_EQ(a->running.status(), runtime_status::stopped);
         EXPECT_TRUE(a->desired.record.running);
+    });
+}
+
+/// A start, and an end of the instance by itself that cannot be stored.
+task<runtime_ref> end_unsaved(runtime_lifecycle_test& with, std::string name) {
+    const runtime_ref made = with.add(with.record(std::move(name)));
+    EXPECT_TRUE(co_await with.lifecycle_.start(made));
+    with.store_.is_full = true;
+    const auto ended = co_await with.lifecycle_.end_instance(
+        made, {made->running.number(), "exited with status 3", true});
+    EXPECT_FALSE(ended);
+    if (!ended)
+        EXPECT_THAT(ended.error().message,
+                    AllOf(HasSubstr("will run again with the next daemon: the store is full"),
+                          HasSubstr("tried again")));
+    EXPECT_EQ(made->running.status(), runtime_status::failed);
+    EXPECT_EQ(made->running.reason(), "exited with status 3");
+    EXPECT_TRUE(made->has_unsaved_end());
+    EXPECT_TRUE(with.store_.at(made->name()).running);
+    co_return made;
+}
+
+task<void> await_saved(const managed_runtime& which) {
+    while (which.has_unsaved_end())
+        EXPECT_TRUE(co_await loop::current().sleep_for(std::chrono::milliseconds(1)));
+}
+
+TEST_F(runtime_lifecycle_test, an_end_that_cannot_be_stored_is_stored_later) {
+    live([](runtime_lifecycle_test& with) -> task<void> {
+        scope saving(co_await current_source());
+        saving.spawn(with.lifecycle_.save_ends());
+        const runtime_ref a = co_await end_unsaved(with, "a");
+        with.store_.is_full = false;
+        co_await await_saved(*a);
+        EXPECT_FALSE(with.store_.at("a").running);
+        EXPECT_EQ(a->running.status(), runtime_status::failed);
+        saving.cancel();
+        co_await saving.join();
+    });
+}
+
+TEST_F(runtime_lifecycle_test, a_start_or_a_stop_takes_the_place_of_an_end_that_is_not_stored) {
+    live([](runtime_lifecycle_test& with) -> task<void> {
+        const runtime_ref a = co_await end_unsaved(with, "a");
+        const auto again = co_await with.lifecycle_.stop(a, unsaved::kept);
+        EXPECT_FALSE(again);
+        EXPECT_TRUE(a->has_unsaved_end());
+        with.store_.is_full = false;
+        EXPECT_TRUE(co_await with.lifecycle_.stop(a, unsaved::kept));
+        EXPECT_FALSE(a->has_unsaved_end());
+        EXPECT_FALSE(with.store_.at("a").running);
+        const runtime_ref b = co_await end_unsaved(with, "b");
+        with.store_.is_full = false;
+        EXPECT_TRUE(co_await with.lifecycle_.start(b));
+        EXPECT_FALSE(b->has_unsaved_end());
+        EXPECT_TRUE(with.store_.at("b").running);
+        EXPECT_EQ(b->running.status(), runtime_status::running);
+    });
+}
+
+TEST_F(runtime_lifecycle_test, the_shutdown_stores_an_end) {
+    live([](runtime_lifecycle_test& with) -> task<void> {
+        const runtime_ref a = co_await end_unsaved(with, "a");
+        with.store_.is_full = false;
+        EXPECT_TRUE(co_await with.lifecycle_.prepare_shutdown(std::chrono::seconds(1)));
+        EXPECT_FALSE(with.store_.at("a").running);
     });
 }
 

@@ -21,6 +21,7 @@ runtime_parts::runtime_parts(const state_store& store, blocking_pool& disk, loop
       stacks(registry, lifecycle, editor, state_) {
     lifecycle.set_remover(
         [this](runtime_ref which, unsaved data) { return editor.remove(std::move(which), data); });
+    state_.observe_saves([this] { lifecycle.note_saved(); });
 }
 
 runtime_parts::~runtime_parts() {

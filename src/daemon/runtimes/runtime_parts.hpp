@@ -72,7 +72,7 @@ private:
         std::make_shared<runtime::message_bus>();
     journal_files journals_;
     const runtime::control_access control_;
-    const state_access state_;
+    state_access state_;
 
 public:
     runtime_registry registry;

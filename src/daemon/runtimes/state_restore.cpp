@@ -104,7 +104,7 @@ task<void> state_restore::start_restored(runtime_ref which, duration grace) {
     // It may have been stopped, started or removed before this had the lock.
     running_state& running = which->running;
     if (which->is_removed || running.has_instance() || !which->desired.record.running) co_return;
-    if (which->start_given_up.is_set()) co_return;
+    if (which->start_given_up.is_set() || which->has_unsaved_end()) co_return;
     // Whatever comes of it, it stays one that is to run: the next daemon tries again.
     loop& here = loop::current();
     const time_point patience_ends = here.now() + grace;

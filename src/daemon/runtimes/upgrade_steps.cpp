@@ -91,6 +91,12 @@ task<outcome<departure>> runtime_lifecycle::depart(runtime_ref which) {
     co_return made;
 }
 
+task<void> runtime_lifecycle::abandon(departure& from) {
+    from.sockets.reset();
+    if (from.where == nullptr || from.listeners == nullptr) co_return;
+    static_cast<void>(co_await from.where->end_listeners(std::exchange(from.listeners, nullptr)));
+}
+
 task<outcome<>> runtime_lifecycle::come_back(runtime_ref which, departure from) {
     EDDY_ASSERT(which->change_lock.locked());
     if (from.where == nullptr || which->running.has_instance()) co_return outcome<>();
@@ -157,6 +163,19 @@ task<outcome<>> runtime_lifecycle::arrive(runtime_ref which, departure from) {
     if (up) co_return co_await take_clients(which, std::move(from.clients));
     co_return with_context(fmt::format("\"{}\" could not be started", which->name()),
                            std::move(up.error()));
+}
+
+task<outcome<>> runtime_lifecycle::arrive_ended(runtime_ref which, instance_end how) {
+    const auto held = co_await which->change_lock.lock();
+    if (!held) co_return interrupted();
+    EDDY_ASSERT(!which->running.has_instance());
+    which->running.finish_ending(how.how, how.is_failure);
+    how.number = which->running.number();
+    which->end = std::move(how);
+    unsaved_ends_.set();
+    // Without a pause.
+    saved_.set();
+    co_return outcome<>();
 }
 
 task<outcome<>> runtime_lifecycle::open(runtime_ref which) {

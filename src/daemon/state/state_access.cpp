@@ -7,13 +7,18 @@
 
 namespace eddy::daemon {
 
+outcome<> state_access::noted(outcome<> stored) const {
+    if (stored && on_saved_) on_saved_();
+    return stored;
+}
+
 task<outcome<>> state_access::save(runtime_record record) const {
     const state_store& store = store_;
     auto saved = co_await run_blocking(disk_, [&store, &record] { return store.save(record); });
     if (!saved)
         co_return refuse(503,
                          fmt::format("the state could not be saved: {}", saved.error().message()));
-    co_return std::move(*saved);
+    co_return noted(std::move(*saved));
 }
 
 task<outcome<>> state_access::erase(std::string name) const {
@@ -22,7 +27,7 @@ task<outcome<>> state_access::erase(std::string name) const {
     if (!erased)
         co_return refuse(
             503, fmt::format("the state could not be changed: {}", erased.error().message()));
-    co_return std::move(*erased);
+    co_return noted(std::move(*erased));
 }
 
 task<outcome<>> state_access::stage(const state_change& change) const {
@@ -40,7 +45,7 @@ task<outcome<>> state_access::commit(const state_change& change) const {
     if (!made)
         co_return refuse(503,
                          fmt::format("the state could not be saved: {}", made.error().message()));
-    co_return std::move(*made);
+    co_return noted(std::move(*made));
 }
 
 task<void> state_access::discard(const state_change& change) const {

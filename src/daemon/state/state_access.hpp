@@ -8,7 +8,9 @@
 #include "daemon/state/runtime_record.hpp"
 #include "daemon/state/state_store.hpp"
 
+#include <functional>
 #include <string>
+#include <utility>
 
 namespace eddy::daemon {
 
@@ -17,6 +19,9 @@ namespace eddy::daemon {
 class state_access {
 public:
     state_access(const state_store& store, blocking_pool& disk) : store_(store), disk_(disk) {}
+
+    /// Calls `what` after each change that was stored.
+    void observe_saves(std::function<void()> what) { on_saved_ = std::move(what); }
 
     /// Refuses as the store does, and (503) without a thread of the pool.
     task<outcome<>> save(runtime_record record) const;
@@ -30,8 +35,11 @@ public:
     task<outcome<loaded_state>> load(unfinished what) const;
 
 private:
+    outcome<> noted(outcome<> stored) const;
+
     const state_store& store_;
     blocking_pool& disk_;
+    std::function<void()> on_saved_;
 };
 
 }  // namespace eddy::daemon

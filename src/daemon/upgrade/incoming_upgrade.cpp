@@ -103,7 +103,10 @@ task<outcome<>> incoming_upgrade::take(runtime_parts& runtimes, upgrade_message 
             found != arrivals_.end() && found->second.sockets)
             found->second.sockets->chosen_port =
                 static_cast<std::uint16_t>(number(what.what, "chosen_port"));
-        starting.spawn(start(runtimes, std::move(name)));
+        if (what.has("ended"))
+            starting.spawn(end(runtimes, std::move(name), std::move(what.what)));
+        else
+            starting.spawn(start(runtimes, std::move(name)));
         co_return outcome<>();
     }
     departure& of = arrivals_[what.text("of")];
@@ -143,10 +146,31 @@ task<void> incoming_upgrade::start(runtime_parts& runtimes, std::string name) {
         up = refuse(404, fmt::format("the stored state has no \"{}\"", name));
     else
         up = co_await runtimes.lifecycle.arrive(which, std::move(arrivals_[name]));
-    if (up)
+    co_await answer(std::move(name), std::move(up));
+}
+
+/// Its instance has ended by itself in the other daemon, and none is to follow.
+task<void> incoming_upgrade::end(runtime_parts& runtimes, std::string name, json how) {
+    const runtime_ref which = runtimes.registry.get(name);
+    outcome<> ended;
+    instance_end its;
+    if (how["ended"].is_string()) its.how = how["ended"].get<std::string>();
+    its.is_failure = how["is_failure"] == json(true);
+    its.has_stopped_owned = how["has_stopped_owned"] == json(true);
+    if (which == nullptr)
+        ended = refuse(404, fmt::format("the stored state has no \"{}\"", name));
+    else if (its.how.empty())
+        ended = refuse(500, "the running daemon has sent an unexpected message");
+    else
+        ended = co_await runtimes.lifecycle.arrive_ended(which, std::move(its));
+    co_await answer(std::move(name), std::move(ended));
+}
+
+task<void> incoming_upgrade::answer(std::string name, outcome<> done) {
+    if (done)
         static_cast<void>(co_await channel_.send({{"started", std::move(name)}}));
     else
-        co_await fail(std::move(up.error().message));
+        co_await fail(std::move(done.error().message));
 }
 
 task<outcome<>> incoming_upgrade::serve(runtime_parts& runtimes) {

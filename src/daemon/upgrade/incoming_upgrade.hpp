@@ -53,6 +53,8 @@ public:
 private:
     task<outcome<>> take(runtime_parts& runtimes, upgrade_message what, scope& starting);
     task<void> start(runtime_parts& runtimes, std::string name);
+    task<void> end(runtime_parts& runtimes, std::string name, json how);
+    task<void> answer(std::string name, outcome<> done);
     task<void> show_life();
     task<void> take_over_from(runtime_parts& runtimes, std::string name);
 

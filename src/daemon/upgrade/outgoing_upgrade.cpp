@@ -34,6 +34,11 @@ bool has_data(const runtime::type& type) {
     return type.over_restart == restart_clients::wait && !type.uses_others;
 }
 
+/// Its work is done: it must not be started again. One that watches others finds their end again.
+bool has_ended(const managed_runtime& which) noexcept {
+    return which.has_ended() && which.desired.type->over_restart == restart_clients::wait;
+}
+
 bool is_beside(const managed_runtime& which) noexcept {
     return which.desired.type->over_restart == restart_clients::served;
 }
@@ -67,8 +72,11 @@ task<outcome<upgrade_report>> outgoing_upgrade::run() {
     report_.took = loop::current().now() - begun;
     report_.pid = program_->pid();
     program_->release();
-    // Their ends are the other process's to make known.
-    for (passenger& each : passengers_) each.left.clients.clear();
+    // Their ends are the other process's to make known, and to store.
+    for (passenger& each : passengers_) {
+        each.left.clients.clear();
+        each.which->end.reset();
+    }
     co_return report_;
 }
 
@@ -255,6 +263,7 @@ task<outcome<>> outgoing_upgrade::send_with_data() {
     auto sent = co_await send_stopped(is_first, report_.again);
     paused_at_ = loop::current().now();
     if (sent) sent = co_await send_stopped(has_data, report_.with_data);
+    if (sent) sent = co_await send_ended();
     co_return sent;
 }
 
@@ -271,13 +280,33 @@ task<outcome<>> outgoing_upgrade::send_stopped(bool (*which)(const runtime::type
         for (passenger* const each : leaving) departing.spawn(depart(*each, all));
         co_await departing.join();
     }
+    for (passenger* const each : leaving)
+        if (has_ended(*each->which)) co_await runtime_lifecycle::abandon(each->left);
     if (!all) co_return all;
+    std::erase_if(leaving, [](const passenger* each) { return has_ended(*each->which); });
     for (passenger* const each : leaving) {
         auto sent = co_await send(*each);
         if (!sent) co_return sent;
         names.push_back(each->which->name());
     }
     co_return co_await await_started(leaving.size());
+}
+
+/// The store says of these that they are to run, and the other process has read it.
+task<outcome<>> outgoing_upgrade::send_ended() {
+    std::size_t count = 0;
+    for (passenger& each : passengers_) {
+        if (each.is_sent || !each.which->has_unsaved_end()) continue;
+        const instance_end& end = *each.which->end;
+        each.is_sent = true;
+        auto sent = co_await channel_->send({{"start", each.which->name()},
+                                             {"ended", end.how},
+                                             {"is_failure", end.is_failure},
+                                             {"has_stopped_owned", end.has_stopped_owned}});
+        if (!sent) co_return sent;
+        ++count;
+    }
+    co_return co_await await_started(count);
 }
 
 task<outcome<>> outgoing_upgrade::open_all() {
@@ -316,7 +345,7 @@ task<std::string> outgoing_upgrade::take_all_back() {
     for (passenger& each : passengers_) {
         runtime_lifecycle::unshare(*each.which);
         const bool has_left = each.left.where != nullptr && !each.which->running.has_instance();
-        if (!has_left) continue;
+        if (!has_left || has_ended(*each.which)) continue;
         auto back = co_await runtimes_.lifecycle.come_back(each.which, std::move(each.left));
         if (back) continue;
         log_error(each.which->name(),

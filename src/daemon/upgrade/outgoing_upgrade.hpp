@@ -103,6 +103,7 @@ private:
     task<outcome<>> send_with_data();
     task<outcome<>> send_stopped(bool (*which)(const runtime::type& type),
                                  std::vector<std::string>& names);
+    task<outcome<>> send_ended();
     task<void> depart(passenger& each, outcome<>& all);
     task<outcome<>> send(passenger& each);
     task<outcome<>> send_clients(const std::string& name,

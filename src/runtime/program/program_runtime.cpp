@@ -19,6 +19,7 @@
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <array>
@@ -95,7 +96,7 @@ task<outcome<>> program_runtime::start() {
     auto read = read_config(given_);
     if (!read) co_return std::unexpected(std::move(read.error()));
     chosen_ = std::move(*read);
-    is_stopping_ = is_given_up_ = is_waiting_ = false;
+    is_stopping_ = is_given_up_ = is_waiting_ = ended_before_stop_ = false;
     restarts_in_a_row_ = 0;
     ending_.clear();
     renew_pauses();
@@ -106,6 +107,7 @@ task<outcome<>> program_runtime::start() {
     if (ready) tasks_->spawn(supervise());
     if (ready && chosen_.notifies) ready = co_await await_ready();
     is_starting_ = false;
+    is_started_ = ready.has_value();
     if (ready) {
         inherited_.reset();
         co_return outcome<>();
@@ -153,6 +155,7 @@ void program_runtime::give_up_start() noexcept {
 task<void> program_runtime::stop(duration /*drain*/) {
     if (!tasks_) co_return;
     is_stopping_ = true;
+    ended_before_stop_ = std::exchange(is_started_, false) && has_ended();
     co_await end_program();
     tasks_->cancel();
     co_await tasks_->join();
@@ -168,6 +171,16 @@ task<void> program_runtime::close() {
     if (guard_) guard_->remove_mark(marker_);
     guard_.reset();
     program_.reset();
+}
+
+/// It has ended, and supervise() does not know that yet.
+bool program_runtime::has_ended() const noexcept {
+    if (idle_.is_set()) return false;
+    if (!program_) return true;
+    siginfo_t found{};
+    return ::waitid(P_PID, static_cast<id_t>(program_->pid()), &found,
+                    WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           found.si_pid == program_->pid();
 }
 
 /// The stop signal, and SIGKILL later.
@@ -506,18 +519,24 @@ task<void> program_runtime::supervise() {
             // Started in the moment of the stop.
             if (is_up) signal_group(SIGKILL);
             if (is_up) co_await run_once();
+            // An upgrade of the daemon must not start it again elsewhere.
+            if (ended_before_stop_ && !may_restart()) request_end();
             co_return;
         }
         if (is_up) continue;
         is_waiting_ = false;
-        if (is_starting_) co_return;  // the start fails
-        const bool is_limit = has_failed_ && chosen_.restart.most && *chosen_.restart.most > 0;
-        host_->request_end(
-            is_limit ? fmt::format("{}, after {} restarts (--restart)", ending_, restarts_in_a_row_)
-                     : ending_,
-            has_failed_);
+        if (!is_starting_) request_end();  // else the start fails
         co_return;
     }
+}
+
+void program_runtime::request_end() {
+    EDDY_ASSERT(!program_ && !ending_.empty());
+    const bool is_limit = has_failed_ && chosen_.restart.most && *chosen_.restart.most > 0;
+    host_->request_end(
+        is_limit ? fmt::format("{}, after {} restarts (--restart)", ending_, restarts_in_a_row_)
+                 : ending_,
+        has_failed_);
 }
 
 task<void> program_runtime::watch_health() {

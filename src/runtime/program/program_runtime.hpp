@@ -88,8 +88,10 @@ private:
     void take_notification(std::string_view text);
     task<void> watch_health();
     task<void> end_program();
+    bool has_ended() const noexcept;
     void signal_group(int number) noexcept;
     void note_end(const result<exit_status>& status);
+    void request_end();
     bool may_restart() const noexcept;
     void renew_pauses();
     task<bool> pause();
@@ -128,10 +130,12 @@ private:
     bool is_unhealthy_ = false;
     bool is_ready_ = false;
     bool is_waiting_ = false;  // for its next start
+    bool is_started_ = false;  // start() has succeeded
     bool is_stopping_ = false;
-    bool is_given_up_ = false;    // the start
-    bool is_starting_ = false;    // --notify's word is awaited
-    std::optional<scope> tasks_;  // while it runs
+    bool ended_before_stop_ = false;  // by itself, and the stop had not begun
+    bool is_given_up_ = false;        // the start
+    bool is_starting_ = false;        // --notify's word is awaited
+    std::optional<scope> tasks_;      // while it runs
 };
 
 }  // namespace eddy::runtime::program
