@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Stream runtimes: web servers that hand real clients over, the foreground program, the load generator."""
 
+import errno
 import json
 import os
 import shutil
@@ -87,6 +88,30 @@ class Streams(harness.EddyTest):
         with self.assertRaises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=DEADLINE_S)
         self.assertEqual(refused.exception.code, 401, "the web server still decides")
+
+    def test_a_larger_send_buffer_takes_a_larger_message(self):
+        """The kernel's limits, as docs/streaming.md has them."""
+        self.create("--messages", "1", "--max-message", "1MiB")
+        with open("/proc/sys/net/core/wmem_max", encoding="ascii") as file:
+            largest = 2 * int(file.read()) - 32
+        message = b'{"prompt":"large","padding":"%s"}' % (b"x" * (min(largest, 1 << 20) - 100))
+
+        def answer(size):
+            mine, theirs = socket.socketpair()
+            mine.settimeout(DEADLINE_S)
+            with theirs, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as sender:
+                sender.connect(self.path)
+                if size:
+                    sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
+                socket.send_fds(sender, [message], [theirs.fileno()])
+            return answer_of(mine)
+
+        self.assertIn(b"Prompt: large", answer(1 << 20))
+        with open("/proc/sys/net/core/wmem_default", encoding="ascii") as file:
+            if len(message) > int(file.read()) - 32:
+                with self.assertRaises(OSError) as refused:
+                    answer(None)
+                self.assertEqual(refused.exception.errno, errno.EMSGSIZE)
 
     def test_a_client_that_connects_again_gets_what_it_missed(self):
         self.create("--delay", "1ms", "--messages", "5", "--replay-memory", "1MiB")
