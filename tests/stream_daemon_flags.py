@@ -224,6 +224,20 @@ class StreamDaemonFlags(StreamDaemonTest):
         eventually(lambda: os.path.exists(log) and read_text(log).endswith("\n"), "the line")
         self.assertEqual(json.loads(read_text(log))["user"], "7")
 
+    @effect_of("stream-daemon", "max-stream-time", "max-streams-per-user", "events-per-minute")
+    def test_limits_of_streams_and_users(self):
+        user = b'{"user_id":7}'
+        self.start("-message-delay", "1h", "-max-stream-time", "50ms")
+        self.assertTrue(answer_of(new_client(self.path)).endswith(b'\n\ndata: {"error":"stream_too_long"}\n\n'))
+        self.start("-message-delay", "1h", "-max-streams-per-user", "1")
+        with new_client(self.path, user) as first:
+            self.assertIn(b" 200 ", first.recv(1 << 16))
+            self.assertIn(b" 429 ", answer_of(new_client(self.path, user)))
+        self.start("-messages", "1", "-events-per-minute", "1")
+        self.assertIn(b" 200 ", answer_of(new_client(self.path, user)))
+        # A new minute may have begun.
+        eventually(lambda: b" 429 " in answer_of(new_client(self.path, user)), "the refusal")
+
     @effect_of("stream-daemon", "replay-memory", "replay-time", "tcp-keepalive", "max-queue")
     def test_limits(self):
         named = b'{"user_id":1,"request_id":"r"}'

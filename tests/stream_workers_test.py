@@ -147,6 +147,32 @@ class Workers(harness.EddyTest):
         self.assertGreaterEqual(served, 45)
         self.assertEqual(daemon.metric("daemon_connections_rejected_total"), 70 - served)
 
+    def test_limits_of_a_user_hold_for_all(self):
+        daemon = self.start("-workers", "3", "-max-streams-per-user", "2", "-message-delay", "1h")
+
+        def admitted():
+            client = new_client(daemon.path, b'{"user_id":7}')
+            self.addCleanup(client.close)
+            head = client.recv(1 << 16).split(b"\r\n")[0]
+            self.assertRegex(head, b" (200|429) ")
+            return client if b" 200 " in head else None
+
+        def assert_two_are_admitted():
+            all_of_them = [admitted() for _ in range(20)]
+            self.assertEqual([each is not None for each in all_of_them], [True] * 2 + [False] * 18)
+            return all_of_them[0]
+
+        assert_two_are_admitted().close()
+        eventually(lambda: daemon.metric("daemon_active_streams") == 1, "the hang-up")
+        self.assertIsNotNone(admitted())
+        self.assertIsNone(admitted())
+        self.assertEqual(daemon.metric('daemon_handoff_errors_total{reason="too_many_user_streams"}'), 19)
+        # Streams of workers that have died do not count.
+        for pid in daemon.workers():
+            os.kill(pid, signal.SIGKILL)
+        eventually(lambda: daemon.metric("daemon_worker_restarts_total") == 3 and daemon.metric("daemon_workers") == 3, "other workers")
+        assert_two_are_admitted()
+
     def test_a_worker_that_is_killed_is_replaced(self):
         daemon = self.start("-workers", "2", "-message-delay", "1h", "-messages", "2")
         clients = self.clients(daemon, 200)

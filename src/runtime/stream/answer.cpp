@@ -89,14 +89,17 @@ std::string error_event(std::string_view reason) {
     return fmt::format("data: {}\n\n", member("error", reason));
 }
 
-std::string refusal(int status, std::string_view reason, const stream_request& to) {
+std::string refusal(int status, std::string_view reason, const stream_request& to,
+                    std::chrono::seconds retry_after) {
     const std::string body = member("error", reason) + "\n";
     const auto write = [&](http1::head_writer& head) {
         head.response(status)
             .field("Content-Type", "application/json")
             .framing(http1::body_framing::sized(body.size()))
             .field("Connection", "close");
-        if (status == 503 && !has_field(to.headers, "Retry-After")) head.field("Retry-After", "1");
+        const bool is_for_now = status == 429 || status == 503;
+        if (is_for_now && !has_field(to.headers, "Retry-After"))
+            head.field("Retry-After", std::to_string(retry_after.count()));
         add_fields(head, to.headers, max_refusal_fields);
     };
     return text_of(write, to.is_head ? std::string_view() : body);

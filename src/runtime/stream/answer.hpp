@@ -6,6 +6,7 @@
 
 #include "runtime/stream/stream_request.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -35,9 +36,10 @@ std::string error_event(std::string_view reason);
 inline constexpr std::size_t max_refusal_fields = 8 * 1024;
 
 /// Refusal of a client: a whole response of this status, with the request's own fields, such as
-/// those of CORS, without which a page cannot read it. With 503 there is a Retry-After. It has no
-/// content for a request of HEAD.
-std::string refusal(int status, std::string_view reason, const stream_request& to = {});
+/// those of CORS, without which a page cannot read it. With 429 and 503 there is a Retry-After of
+/// that time. It has no content for a request of HEAD.
+std::string refusal(int status, std::string_view reason, const stream_request& to = {},
+                    std::chrono::seconds retry_after = std::chrono::seconds(1));
 /// Response to a client that has the whole of its stream: 204, which ends an EventSource (WHATWG
 /// HTML, 9.2.3).
 std::string no_content(const stream_request& to);

@@ -11,6 +11,8 @@
 #include "runtime/options/bound_options.hpp"
 #include "runtime/serving/accept_options.hpp"
 #include "runtime/serving/tls_options.hpp"
+#include "runtime/stream/limits/stream_deadlines.hpp"
+#include "runtime/stream/limits/user_limits.hpp"
 #include "runtime/stream/programs/programs.hpp"
 #include "wire/http1/forwarding.hpp"
 
@@ -485,12 +487,47 @@ bound_options<config> limit_rows() {
     };
 }
 
+/// Limits of streams and of users.
+bound_options<config> stream_rows() {
+    return {
+        row::none_at_zero(
+            &config::max_stream_time,
+            {.name = "max-stream-time",
+             .kind = option_kind::duration,
+             .value_name = "TIME",
+             .default_value = "0",
+             .help = "longest time of a stream, from its handoff on: then it ends with the error "
+                     "stream_too_long; a program of exec gets SIGTERM. 0: no limit",
+             .maximum = longest_stream_time.count(),
+             .live = true}),
+        row::bound(&config::max_streams_per_user,
+                   {.name = "max-streams-per-user",
+                    .kind = option_kind::integer,
+                    .value_name = "N",
+                    .default_value = "0",
+                    .help = "streams at a time with the same user_id in the handoff; further ones "
+                            "get 429 with Retry-After. 0: no limit",
+                    .maximum = max_streams,
+                    .live = true}),
+        row::bound(&config::events_per_minute,
+                   {.name = "events-per-minute",
+                    .kind = option_kind::integer,
+                    .value_name = "N",
+                    .default_value = "0",
+                    .help = "events that streams with the same user_id are sent in a minute, each "
+                            "about a token of openai; beyond it new ones get 429 with Retry-After "
+                            "until the next minute. 0: no limit",
+                    .maximum = most_user_events,
+                    .live = true}),
+    };
+}
+
 }  // namespace
 
 const bound_options<config>& option_rows() {
     static const bound_options<config> rows =
         joined({handoff_rows(), source_rows(), script_rows<config>("script"), url_rows(),
-                backend_rows(), time_rows(), log_rows(), mock_rows(), limit_rows()});
+                backend_rows(), time_rows(), log_rows(), mock_rows(), limit_rows(), stream_rows()});
     return rows;
 }
 
@@ -506,6 +543,10 @@ outcome<config> read_config(const settings& chosen) {
         (read.source == source_type::proxy || read.source == source_type::exec))
         return refuse(400, fmt::format("--replay-memory has no effect with --source {}",
                                        chosen.text("source")));
+    if (read.source == source_type::exec && read.events_per_minute > 0)
+        return refuse(400,
+                      "--events-per-minute has no effect with --source exec, whose programs answer "
+                      "their clients themselves");
     if (read.replay_memory == 0 && chosen.given("replay-time"))
         return refuse(400, "--replay-time has no effect without --replay-memory");
     return read;

@@ -62,8 +62,11 @@ struct config {
     std::vector<uid_t> allowed_users = {};
     std::size_t max_message = 0;  ///< bytes
     std::uint32_t max_connections = 0;
-    std::size_t max_queue = 0;         ///< bytes that may wait for one client
-    std::chrono::seconds keepalive{};  ///< of clients; 0: as it was
+    duration max_stream_time{};              ///< duration::max(): none
+    std::uint32_t max_streams_per_user = 0;  ///< 0: no limit
+    std::uint32_t events_per_minute = 0;     ///< of one user; 0: no limit
+    std::size_t max_queue = 0;               ///< bytes that may wait for one client
+    std::chrono::seconds keepalive{};        ///< of clients; 0: as it was
     source_type source = source_type::mock;
     duration delay{};  ///< between messages of the mock source
     std::uint32_t messages = 0;

@@ -172,6 +172,58 @@ task<void> further_clients_are_refused(std::string type) {
     co_await s->stop(0s);
 }
 
+task<void> streams_have_a_longest_time(std::string type) {
+    const temporary_folder folder;
+    subject s(type, stream_of(folder, {{"max_stream_time", "20ms"}, {"delay", "1h"}}));
+    co_await s.start();
+    talker client = make_client(s, "{}");
+    EXPECT_THAT(co_await client.rest(), HasSubstr("{\"error\":\"stream_too_long\"}"));
+    must_do(s->apply(s.parse(stream_of(folder, {{"delay", "1h"}}))));
+    talker longer = make_client(s, "{}");
+    EXPECT_THAT(co_await longer.line(), StartsWith("HTTP/1.1 200"));
+    co_await s->stop(0s);
+    EXPECT_THAT(co_await longer.rest(), Not(HasSubstr("error")));
+    EXPECT_THAT(refusal_of(type, stream_of(folder, {{"max_stream_time", "8d"}})),
+                HasSubstr("--max-stream-time"));
+}
+
+task<void> streams_of_a_user_are_limited(std::string type) {
+    const temporary_folder folder;
+    subject s(type, stream_of(folder, {{"max_streams_per_user", 1}, {"delay", "1h"}}));
+    co_await s.start();
+    talker first = make_client(s, R"({"user_id":7})");
+    EXPECT_THAT(co_await first.line(), StartsWith("HTTP/1.1 200"));
+    talker second = make_client(s, R"({"user_id":7})");
+    EXPECT_THAT(co_await second.rest(), StartsWith("HTTP/1.1 429 Too Many Requests\r\n"));
+    must_do(s->apply(s.parse(stream_of(folder, {{"max_streams_per_user", 2}, {"delay", "1h"}}))));
+    talker third = make_client(s, R"({"user_id":7})");
+    EXPECT_THAT(co_await third.line(), StartsWith("HTTP/1.1 200"));
+    co_await s->stop(0s);
+}
+
+task<void> events_of_a_user_are_limited(std::string type) {
+    const temporary_folder folder;
+    subject s(type, stream_of(folder, {{"events_per_minute", 2}}));
+    co_await s.start();
+    // A new minute may begin between two.
+    std::string answer;
+    for (int i = 0; i == 0 || answer.contains(" 200 "); ++i) {
+        talker client = make_client(s, R"({"user_id":7})");
+        answer = co_await client.rest();
+        if (i == 0) EXPECT_THAT(answer, StartsWith("HTTP/1.1 200"));
+    }
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 429"));
+    must_do(s->apply(s.parse(stream_of(folder))));
+    talker client = make_client(s, R"({"user_id":7})");
+    EXPECT_THAT(co_await client.rest(), StartsWith("HTTP/1.1 200"));
+    co_await s->stop(0s);
+    EXPECT_THAT(
+        refusal_of(
+            type,
+            {{"handoff", "/s"}, {"source", "exec"}, {"exec", "true"}, {"events_per_minute", 1}}),
+        HasSubstr("--events-per-minute has no effect with --source exec"));
+}
+
 task<void> messages_are_limited(std::string type) {
     const temporary_folder folder;
     subject s(type, stream_of(folder, {{"max_message", "20"}}));
@@ -749,6 +801,9 @@ effect_table stream_effects() {
         {{"stream", "delay"}, {messages_come_at_their_pace}},
         {{"stream", "messages"}, {messages_come_at_their_pace}},
         {{"stream", "max-connections"}, {further_clients_are_refused}},
+        {{"stream", "max-stream-time"}, {streams_have_a_longest_time}},
+        {{"stream", "max-streams-per-user"}, {streams_of_a_user_are_limited}},
+        {{"stream", "events-per-minute"}, {events_of_a_user_are_limited}},
         {{"stream", "max-message"}, {messages_are_limited}},
         {{"stream", "max-queue"}, {what_waits_is_limited}},
     };

@@ -85,6 +85,10 @@ constexpr metric handoff_seconds{
     .name = "handoff_duration_seconds",
     .kind = metric_kind::histogram,
     .help = "Time from a message's receipt to the first bytes of its answer."};
+constexpr metric limited_users{
+    .name = "limited_users",
+    .kind = metric_kind::gauge,
+    .help = "Users that count for a limit: with streams, or with events in this minute."};
 constexpr metric stream_seconds{.name = "stream_duration_seconds",
                                 .kind = metric_kind::histogram,
                                 .help = "Length of streams that were sent whole."};
@@ -152,14 +156,17 @@ void add_one(labelled<serving::tally>& of, std::string_view reason) noexcept {
 }  // namespace
 
 struct stream_runtime::running {
-    running(handoff::receiver::sink& to, serving::journal& events) noexcept
-        : receiving(to), lost(events) {}
+    running(handoff::receiver::sink& to, serving::journal& events,
+            stream_deadlines::observer& owner, worker_share* share) noexcept
+        : receiving(to), deadlines(owner), users(share), lost(events) {}
 
     handoff::receiver receiving;
     std::unique_ptr<sessions> clients;
     // One of these.
     std::unique_ptr<stream::source> source;
     std::unique_ptr<stream::programs> programs;
+    stream_deadlines deadlines;
+    user_limits users;
 
     std::uint64_t streams() const noexcept {
         return clients->active() + (programs ? programs->running() : 0);
@@ -201,7 +208,9 @@ task<outcome<>> stream_runtime::start() {
     outcome<config> read = read_config(options_);
     if (!read) co_return std::unexpected(read.error());
     config_ = std::move(*read);
-    auto made = std::make_unique<running>(static_cast<handoff::receiver::sink&>(*this), events_);
+    auto made =
+        std::make_unique<running>(static_cast<handoff::receiver::sink&>(*this), events_,
+                                  static_cast<stream_deadlines::observer&>(*this), share_.get());
     session_options keeping;
     keeping.capacity = max_streams;
     keeping.max_queue = config_.max_queue;
@@ -237,6 +246,7 @@ task<outcome<>> stream_runtime::start() {
         co_return opened;
     }
     running_ = std::move(made);
+    set_limits();
     const transport::address where = address_of(config_);
     if (is_held_) running_->receiving.pause();
     if (auto opened = open_receiver(receiving_of(config_)); !opened) {
@@ -432,7 +442,10 @@ task<void> stream_runtime::stop(duration drain) {
     static_cast<void>(
         co_await with_deadline(until, running_->clients->all_closed()).under(*running_->draining));
     cut_ = running_->clients->unsent();
-    if (running_->source) co_await running_->source->close();
+    if (running_->source) {
+        running_->deadlines.set(duration::max());
+        co_await running_->source->close();
+    }
     if (running_->programs) {
         const std::uint64_t before = killed_;
         co_await running_->programs->close(until - here.now()).under(*running_->draining);
@@ -493,6 +506,7 @@ metrics stream_runtime::count() const {
             scripts.add(*running_->source->script_counts());
         scripts.add_samples_to(copy);
     }
+    copy.add_sample(limited_users, running_ ? static_cast<double>(running_->users.users()) : 0);
     copy.add_samples(handoff_faults_);
     copy.add_samples(losses_);
     copy.add_samples(responses_);
@@ -517,6 +531,7 @@ outcome<> stream_runtime::apply(const settings& changed) {
     const bool is_larger = read->max_connections > config_.max_connections;
     copy_live(option_rows(), *read, config_);
     options_ = changed;
+    if (running_) set_limits();
     if (running_ && is_larger) warn_of_limit();
     return {};
 }
@@ -560,6 +575,9 @@ void stream_runtime::arrive(handoff::arrival what) {
         return refuse_by("unknown_backend", std::move(what.client), 400, "there is no such backend",
                          *wanted);
     if (answer_without_stream(what.client, *wanted)) return;
+    // One that is to be replayed was admitted before.
+    if (!running_->clients->has_missed(*wanted) && refuse_by_user(what.client, *wanted)) return;
+    const rollback admission([this] { running_->users.drop(loop::current().now()); });
     const bool is_full = running_->programs && !running_->programs->has_room();
     const bool is_counted = !is_full && running_->clients->continues_stream(*wanted);
     if (is_full || (!is_counted && !admit())) {
@@ -605,6 +623,40 @@ bool stream_runtime::answer_without_stream(unique_fd& client, const stream_reque
     return true;
 }
 
+/// Refuses a client whose user is beyond a limit; else its stream counts as the user's.
+bool stream_runtime::refuse_by_user(unique_fd& client, const stream_request& from) {
+    const time_point now = loop::current().now();
+    const user_limits::verdict found = running_->users.admit(from.user_id, now);
+    if (found == user_limits::verdict::fits) return false;
+    ++counted_.connections_refused;
+    if (found == user_limits::verdict::too_many_streams)
+        refuse_by("too_many_user_streams", std::move(client), 429, "too many streams of this user",
+                  from);
+    else
+        refuse_by("too_many_user_events", std::move(client), 429,
+                  "too many events of this user in this minute", from,
+                  user_limits::until_next_minute(now));
+    return true;
+}
+
+void stream_runtime::set_limits() noexcept {
+    running_->deadlines.set(config_.max_stream_time);
+    running_->users.set(
+        {.streams = config_.max_streams_per_user, .events = config_.events_per_minute});
+}
+
+void stream_runtime::watch(std::uint32_t stream) {
+    running_->users.begin(stream);
+    running_->deadlines.begin(stream);
+}
+
+void stream_runtime::end_stream(std::uint32_t stream, std::string_view reason) noexcept {
+    end_log(stream, reason);
+    running_->deadlines.end(stream);
+    running_->users.end(stream, loop::current().now());
+    release();
+}
+
 bool stream_runtime::admit() noexcept {
     if (share_) return share_->take(config_.max_connections);
     return running_->streams() < config_.max_connections;
@@ -631,6 +683,7 @@ void stream_runtime::begin(unique_fd client, stream_request from, bool is_counte
     }
     try {
         log_.begin(begun->stream, from, peer);
+        watch(begun->stream);
         source.begin(begun->stream, std::move(from));
     } catch (const std::bad_alloc&) {
         running_->clients->abandon(begun->stream);
@@ -639,19 +692,26 @@ void stream_runtime::begin(unique_fd client, stream_request from, bool is_counte
 }
 
 void stream_runtime::start_program(unique_fd client, const stream_request& from) {
-    const std::uint32_t number = next_program_++;
     const endpoint peer = log_.is_open() ? peer_endpoint(client.get()) : endpoint();
-    if (running_->programs->start(client, from, number)) return log_.begin(number, from, peer);
+    if (const auto number = running_->programs->start(client, from)) {
+        log_.begin(*number, from, peer);
+        try {
+            watch(*number);
+        } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it has no limits
+        }
+        return;
+    }
     release();
     refuse_by("program_not_started", std::move(client), 502, "the program could not be started",
               from);
 }
 
 void stream_runtime::refuse_by(std::string_view fault, unique_fd client, int status,
-                               std::string_view reason, const stream_request& to) {
+                               std::string_view reason, const stream_request& to,
+                               std::chrono::seconds retry_after) {
     count_fault(fault);
     if (log_.is_open()) log_.note_refusal(to, peer_endpoint(client.get()), status, fault);
-    refuse(std::move(client), status, reason, to);
+    refuse(std::move(client), status, reason, to, retry_after);
 }
 
 outcome<> stream_runtime::open_log() {
@@ -671,8 +731,8 @@ task<void> stream_runtime::close_log() {
 }
 
 void stream_runtime::refuse(unique_fd client, int status, std::string_view reason,
-                            const stream_request& to) {
-    const std::string text = refusal(status, reason, to);
+                            const stream_request& to, std::chrono::seconds retry_after) {
+    const std::string text = refusal(status, reason, to, retry_after);
     const bool may_linger = running_->refused.children() < max_lingering_refusals &&
                             descriptors::has_room(descriptors::use::client);
     if (!may_linger) return send_and_close(std::move(client), text);
@@ -690,9 +750,8 @@ void stream_runtime::end_group() noexcept { running_->clients->flush(); }
 bool stream_runtime::prefers_others() const noexcept { return share_ && share_->is_ahead(); }
 
 void stream_runtime::on_loss(std::uint32_t stream, handoff::loss why) noexcept {
-    end_log(stream, to_string(why));
+    end_stream(stream, to_string(why));
     running_->source->forget(stream);
-    release();
     count_loss(to_string(why));
 }
 
@@ -704,24 +763,21 @@ void stream_runtime::on_detach(std::uint32_t stream, std::string_view why) noexc
 void stream_runtime::on_unsent() noexcept { count_loss(to_string(handoff::loss::too_slow)); }
 
 void stream_runtime::on_expiry(std::uint32_t stream) noexcept {
-    end_log(stream, "client_gone");
+    end_stream(stream, "client_gone");
     running_->source->forget(stream);
-    release();
 }
 
 void stream_runtime::on_idle(std::uint32_t stream) noexcept { running_->source->on_idle(stream); }
 
 void stream_runtime::on_end(std::uint32_t stream, duration since_begin) noexcept {
-    end_log(stream, "done");
+    end_stream(stream, "done");
     ++ended_;
-    release();
     stream_time_.record(static_cast<std::uint64_t>(since_begin.count()));
 }
 
 void stream_runtime::on_fault(std::uint32_t stream, std::string_view reason) noexcept {
-    end_log(stream, reason);
+    end_stream(stream, reason);
     if (reason == "program_killed") ++killed_;
-    release();
     count_loss(reason);
 }
 
@@ -736,6 +792,17 @@ void stream_runtime::on_response(std::uint32_t stream, const backend_answer& by)
 
 void stream_runtime::on_fallback(std::string_view backend) noexcept {
     add_one(fallbacks_, backend);
+}
+
+void stream_runtime::on_events(std::uint32_t stream, std::uint32_t count) noexcept {
+    if (running_->users.limits_events())
+        running_->users.note_events(stream, count, loop::current().now());
+}
+
+void stream_runtime::on_overdue(std::uint32_t stream) noexcept {
+    if (running_->programs) return running_->programs->end_overdue(stream);
+    running_->source->end_overdue(stream);
+    running_->clients->flush();
 }
 
 void stream_runtime::count_fault(std::string_view reason) noexcept {

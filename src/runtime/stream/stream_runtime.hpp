@@ -7,12 +7,15 @@
 #include "runtime/scripting/script_metrics.hpp"
 #include "runtime/scripting/script_reload.hpp"
 #include "runtime/serving/inherited_listeners.hpp"
+#include "runtime/stream/limits/stream_deadlines.hpp"
+#include "runtime/stream/limits/user_limits.hpp"
 #include "runtime/stream/options.hpp"
 #include "runtime/stream/sessions.hpp"
 #include "runtime/stream/sources/source.hpp"
 #include "runtime/stream/stream_log.hpp"
 #include "runtime/stream/worker_share.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -33,7 +36,8 @@ class stream_runtime final : public instance,
                              handoff::receiver::sink,
                              inherited_listeners::handoff_predecessor,
                              sessions::observer,
-                             source::observer {
+                             source::observer,
+                             stream_deadlines::observer {
 public:
     explicit stream_runtime(creation from);
     /// One of several workers. It can be started once; its limit of streams is that of all workers,
@@ -77,6 +81,8 @@ private:
     void on_fault(std::uint32_t stream, std::string_view reason) noexcept override;
     void on_response(std::uint32_t stream, const backend_answer& by) noexcept override;
     void on_fallback(std::string_view backend) noexcept override;
+    void on_events(std::uint32_t stream, std::uint32_t count) noexcept override;
+    void on_overdue(std::uint32_t stream) noexcept override;
 
     bool answer_without_stream(unique_fd& client, const stream_request& from);
     /// With replay: streams that have not ended, or logs of ended ones.
@@ -90,10 +96,18 @@ private:
     task<outcome<>> read_and_replace_script();
     result<> open_receiver(const handoff::receiver_options& receiving);
     void warn_of_limit();
-    void refuse(unique_fd client, int status, std::string_view reason, const stream_request& to);
+    void refuse(unique_fd client, int status, std::string_view reason, const stream_request& to,
+                std::chrono::seconds retry_after);
     /// A refusal that counts and is logged by `fault`.
     void refuse_by(std::string_view fault, unique_fd client, int status, std::string_view reason,
-                   const stream_request& to);
+                   const stream_request& to,
+                   std::chrono::seconds retry_after = std::chrono::seconds(1));
+    bool refuse_by_user(unique_fd& client, const stream_request& from);
+    void set_limits() noexcept;
+    /// It has begun: its limits count.
+    void watch(std::uint32_t stream);
+    /// It has ended.
+    void end_stream(std::uint32_t stream, std::string_view reason) noexcept;
     outcome<> open_log();
     void end_log(std::uint32_t stream, std::string_view reason) noexcept;
     task<void> close_log();
@@ -128,7 +142,6 @@ private:
     script_tallies script_counts_;  // the same
     script_reloads reloads_;
     stream_log log_;
-    std::uint32_t next_program_ = 0;
 
     // State of a worker.
     std::optional<handoff::handoff_socket> adopted_;

@@ -21,6 +21,9 @@ constexpr std::uint64_t slack = 16;
 /// Bytes of the processor's cache line: workers write their counters without slowing the others.
 constexpr std::size_t cache_line = 64;
 
+/// Bytes of a page on most machines. On others a worker's users are cleared one by one.
+constexpr std::size_t page = 4096;
+
 }  // namespace
 
 struct worker_board::counts {
@@ -28,8 +31,13 @@ struct worker_board::counts {
         std::atomic<std::uint32_t> streams{0};
         std::atomic<std::uint32_t> is_taken{0};
     };
+    /// Its pages are there once they are used, of workers that there are.
+    struct alignas(page) user_slot {
+        user_table users;
+    };
     std::atomic<std::uint64_t> peak{0};
     std::array<slot, max_workers> slots{};
+    std::array<user_slot, max_workers> users{};
 };
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
@@ -79,6 +87,8 @@ std::uint32_t worker_board::streams_of(std::size_t number) const noexcept {
 std::uint32_t worker_board::clear(std::size_t number) noexcept {
     EDDY_ASSERT(number < max_workers);
     counts_->slots[number].is_taken.store(0);
+    counts::user_slot& its = counts_->users[number];
+    if (::madvise(&its, sizeof(its), MADV_REMOVE) < 0) its.users.clear();
     return counts_->slots[number].streams.exchange(0);
 }
 
@@ -128,6 +138,22 @@ bool worker_share::is_ahead() const noexcept {
     if (workers < 2) return false;
     const std::uint64_t average = sum / workers;
     return streams_ > average + average / 8 + slack;
+}
+
+user_table::entry* worker_share::add_user(std::uint64_t hash) noexcept {
+    return board_->counts_->users[number_].users.add(hash);
+}
+
+user_count worker_share::others_of(std::uint64_t hash, std::uint32_t minute) const noexcept {
+    const worker_board::counts& all = *board_->counts_;
+    user_count sum;
+    for (std::size_t i = 0; i < max_workers; ++i) {
+        if (i == number_ || all.slots[i].is_taken.load() == 0) continue;
+        const user_count its = all.users[i].users.of(hash, minute);
+        sum.streams += its.streams;
+        sum.events += its.events;
+    }
+    return sum;
 }
 
 }  // namespace eddy::runtime::stream

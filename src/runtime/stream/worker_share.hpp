@@ -1,9 +1,11 @@
-// Share of a stream runtime that is one of several processes: their counts of live streams, in
-// memory that they share, so that one limit holds for all of them.
+// Share of a stream runtime that is one of several processes: their counts of live streams and of
+// users, in memory that they share, so that one limit holds for all of them.
 #pragma once
 
 #include <eddy/base/result.hpp>
 #include <eddy/base/unique_fd.hpp>
+
+#include "runtime/stream/limits/user_table.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -67,6 +69,12 @@ public:
 
     /// True when this worker has noticeably more streams than the others on average.
     bool is_ahead() const noexcept;
+
+    /// Publishes a user by its hash, which is not 0, and is not published yet. Null where there is
+    /// no room: the other workers do not count it.
+    user_table::entry* add_user(std::uint64_t hash) noexcept;
+    /// Sum of a user's counts in the other workers, with the events of that minute.
+    user_count others_of(std::uint64_t hash, std::uint32_t minute) const noexcept;
     /// Most streams of all workers at a time so far.
     std::uint64_t peak_streams() const noexcept { return board_->peak_streams(); }
 

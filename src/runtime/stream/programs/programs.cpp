@@ -13,15 +13,29 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
+#include <algorithm>
 #include <csignal>
+#include <memory>
 #include <new>
 #include <string_view>
 #include <utility>
 
 namespace eddy::runtime::stream {
 
-result<> programs::start(unique_fd& client, const stream_request& from, std::uint32_t number) {
+std::uint32_t programs::take_number() {
+    const auto free = std::ranges::find(places_, nullptr);
+    if (free == places_.end()) {
+        EDDY_ASSERT(places_.size() < max_running);
+        places_.push_back(nullptr);
+        return static_cast<std::uint32_t>(places_.size() - 1);
+    }
+    return static_cast<std::uint32_t>(free - places_.begin());
+}
+
+result<std::uint32_t> programs::start(unique_fd& client, const stream_request& from) {
     EDDY_ASSERT(has_room());
+    auto at = std::make_unique<place>(*this);
+    const std::uint32_t number = at->number();
     process_options how;
     how.input = how.output = stdio::shared;
     how.descriptor = client.get();
@@ -38,8 +52,23 @@ result<> programs::start(unique_fd& client, const stream_request& from, std::uin
     }
     unique_fd ended(static_cast<int>(::syscall(SYS_pidfd_open, started->pid(), 0)));
     if (!ended) return fail_errno();
-    tasks_.spawn(serve(std::move(*started), std::move(ended), std::move(client), number));
-    return {};
+    tasks_.spawn(serve(std::move(*started), std::move(ended), std::move(client), std::move(at)));
+    return number;
+}
+
+void programs::end_overdue(std::uint32_t number) noexcept {
+    EDDY_ASSERT(number < places_.size());
+    if (places_[number] != nullptr) places_[number]->overdue.set();
+}
+
+task<void> programs::terminate(process& program) {
+    static_cast<void>(program.kill_group(SIGTERM));
+    if (auto slept = co_await loop::current().sleep_for(termination_patience); !slept) co_return;
+    static_cast<void>(program.kill_group(SIGKILL));
+}
+
+task<void> programs::watch_time(process& program, event& overdue) {
+    if (auto set = co_await overdue.wait(); set) co_await terminate(program);
 }
 
 /// A program's client, whose end is the program's, as a terminal's is.
@@ -50,14 +79,12 @@ task<void> programs::watch(process& program, int client, bool& has_left) {
     has_left = program.kill_group(SIGHUP).has_value();
     // A client that has shut its sending side down may read for a while yet.
     if (auto slept = co_await here.sleep_for(hangup_patience_); !slept) co_return;
-    static_cast<void>(program.kill_group(SIGTERM));
-    if (auto slept = co_await here.sleep_for(termination_patience); !slept) co_return;
-    static_cast<void>(program.kill_group(SIGKILL));
+    co_await terminate(program);
 }
 
 /// `ended` is a pidfd of the program, readable before program.wait() reaps it.
 task<void> programs::serve(process program, unique_fd ended, unique_fd client,
-                           std::uint32_t number) {
+                           std::unique_ptr<place> at) {
     /// At the task's end, however that comes.
     struct notification {
         event& of;
@@ -71,6 +98,7 @@ task<void> programs::serve(process program, unique_fd ended, unique_fd client,
     bool has_left = false;
     scope beside;
     beside.spawn(watch(program, client.get(), has_left));
+    beside.spawn(watch_time(program, at->overdue));
     // Processes that it leaves behind are in its group, whose number no other group gets before it
     // is reaped.
     if (auto over = co_await here.wait_readable(ended.get()); over)
@@ -85,9 +113,13 @@ task<void> programs::serve(process program, unique_fd ended, unique_fd client,
     drop_unread(client.get());
     client.reset();
     guard_.remove(group);
+    const std::uint32_t number = at->number();
+    const bool is_overdue = at->overdue.is_set();
     // Killed by close(), with its object.
     if (!status && status.error() == errc::cancelled)
         owner_.on_fault(number, "program_killed");
+    else if (is_overdue)
+        owner_.on_fault(number, overdue_reason);
     else if (status && status->success())
         owner_.on_end(number, here.now() - begun);
     else if (has_left)

@@ -18,8 +18,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace eddy::runtime::stream {
 
@@ -54,19 +56,44 @@ public:
 
     /// Starts the program for a client, with the handoff's message as HANDOFF_DATA in its
     /// environment, which holds at most max_message. Fails with posix_spawn(3)'s errors, such as
-    /// E2BIG; the client stays the caller's then. Otherwise it is taken. At the program's end its
-    /// connection ends, whatever other process has the socket, what it has left behind in its
-    /// process group is killed, and the owner is notified with `number`. The program and what it
-    /// started get SIGHUP once the client has closed or shut its sending side down; what ignores
-    /// that gets SIGTERM after hangup_patience, and SIGKILL after termination_patience more.
-    result<> start(unique_fd& client, const stream_request& from, std::uint32_t number);
+    /// E2BIG; the client stays the caller's then. Otherwise it is taken, and its number returned,
+    /// below max_running. At the program's end its connection ends, whatever other process has the
+    /// socket, what it has left behind in its process group is killed, and the owner is notified
+    /// with the number. The program and what it started get SIGHUP once the client has closed or
+    /// shut its sending side down; what ignores that gets SIGTERM after hangup_patience, and
+    /// SIGKILL after termination_patience more.
+    result<std::uint32_t> start(unique_fd& client, const stream_request& from);
+    /// Ends a program whose time has passed: SIGTERM, and SIGKILL after termination_patience. The
+    /// owner is notified at its end, by overdue_reason.
+    void end_overdue(std::uint32_t number) noexcept;
     /// Waits for the programs for at most `limit`; kills the ones that still run.
     task<void> close(duration limit);
 
 private:
-    task<void> serve(process program, unique_fd ended, unique_fd client, std::uint32_t number);
+    /// Number of a program, for as long as its task runs.
+    class place {
+    public:
+        explicit place(programs& of) : of_(of), number_(of.take_number()) {
+            of_.places_[number_] = this;
+        }
+        place(const place&) = delete;
+        place& operator=(const place&) = delete;
+        ~place() { of_.places_[number_] = nullptr; }
+        std::uint32_t number() const noexcept { return number_; }
+
+        event overdue;
+
+    private:
+        programs& of_;
+        std::uint32_t number_;
+    };
+
+    std::uint32_t take_number();
+    task<void> serve(process program, unique_fd ended, unique_fd client, std::unique_ptr<place> at);
 
     task<void> watch(process& program, int client, bool& has_left);
+    static task<void> watch_time(process& program, event& overdue);
+    static task<void> terminate(process& program);
     void note_failure(std::uint32_t number, const result<exit_status>& status) noexcept;
 
     std::string command_;
@@ -74,7 +101,8 @@ private:
     source::observer& owner_;
     failure_log failures_;
     program_guard guard_;
-    event ended_;  // one more
+    event ended_;                 // one more
+    std::vector<place*> places_;  // by their numbers; null: free
     scope tasks_;
 };
 

@@ -76,7 +76,7 @@ void mock_source::begin(std::uint32_t client, stream_request from) {
     stream& its = streams_[client];
     its.begun_ms = clock_ms();
     its.sent = 1;
-    ++messages_sent_;
+    count_message(client);
     if (is_last(1)) return end(client, its.begun_ms);
     its.second = std::make_unique<std::string>(
         with_end(own_messages, content_event(fmt::format("User ID: {}", from.user_id))));
@@ -89,6 +89,21 @@ void mock_source::forget(std::uint32_t client) noexcept {
     streams_.remove(client);
     beats_.remove(client);
     streams_[client].second.reset();
+}
+
+void mock_source::end_overdue(std::uint32_t client) noexcept {
+    try {
+        const bool is_passed = sessions_.finish(client, error_event(overdue_reason));
+        forget(client);
+        if (is_passed) owner_.on_fault(client, overdue_reason);
+    } catch (const std::bad_alloc&) {
+        give_up(client);
+    }
+}
+
+void mock_source::count_message(std::uint32_t client) noexcept {
+    ++messages_sent_;
+    owner_.on_events(client, 1);
 }
 
 void mock_source::fire() noexcept {
@@ -127,7 +142,7 @@ void mock_source::advance(std::uint32_t client) {
     const std::uint32_t message = ++its.sent;
     const std::uint32_t begun = its.begun_ms;
     const std::uint32_t due = its.due_ms;
-    ++messages_sent_;
+    count_message(client);
     bool is_lost = false;
     if (message <= own_messages) {
         is_lost = !sessions_.send_owned(client, std::move(*its.second));

@@ -39,6 +39,7 @@ public:
     std::string first_event(const stream_request& from) const override;
     void begin(std::uint32_t client, stream_request from) override;
     void forget(std::uint32_t client) noexcept override;
+    void end_overdue(std::uint32_t client) noexcept override;
     std::uint64_t messages_sent() const noexcept override { return messages_sent_; }
 
 private:
@@ -58,6 +59,7 @@ private:
     void await_next(std::uint32_t client, std::uint32_t due_ms) noexcept;
     void await_beat(std::uint32_t client) noexcept;
     void give_up(std::uint32_t client) noexcept;
+    void count_message(std::uint32_t client) noexcept;
     bool has_beats() const noexcept { return heartbeat_ms_ < delay_ms_; }
     void arm() noexcept;
     std::uint32_t clock_ms() const noexcept;

@@ -1,5 +1,8 @@
 // Proxy source: the response of a URL, passed through as it comes.
+#include <eddy/wire/sse.hpp>
+
 #include "runtime/stream/answer.hpp"
+#include "runtime/stream/sources/event_counter.hpp"
 #include "runtime/stream/sources/proxied_head.hpp"
 #include "runtime/stream/sources/relay_source.hpp"
 
@@ -23,6 +26,12 @@ std::string without_key(const std::string& message) {
     json read = json::parse(message, nullptr, false);
     read.erase("api_key");
     return read.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+bool is_event_stream(const http1::header_list& fields) {
+    const auto type = fields.find("Content-Type");
+    return type &&
+           http1::equal_ignoring_case(type->substr(0, sse::content_type.size()), sse::content_type);
 }
 
 }  // namespace
@@ -54,13 +63,15 @@ task<std::string_view> proxy_source::run(relay& to, std::unique_ptr<stream_reque
     }
     proxied_head head = make_proxied_head(answer->status, answer->headers, *from);
     from.reset();
+    const bool has_events = is_event_stream(answer->headers);
+    event_counter counter;
     answer->headers = {};
     answer->url = {};
     const auto framing = head.framing;
     if (framing == framing_kind::chunked) to.ends_by = stream_end::chunk;
     if (framing == framing_kind::until_close) end_by_close(to);
     to.has_head = true;
-    if (!co_await send(to, std::move(head.text))) co_return "";
+    if (!co_await send(to, std::move(head.text), 0)) co_return "";
     if (framing == framing_kind::none) co_return "";
     for (;;) {
         auto piece = co_await answer->body().read();
@@ -69,7 +80,8 @@ task<std::string_view> proxy_source::run(relay& to, std::unique_ptr<stream_reque
         if (piece->empty()) continue;
         std::string bytes =
             framing == framing_kind::chunked ? chunk_of(*piece) : std::string(*piece);
-        if (!co_await send(to, std::move(bytes))) co_return "";
+        const std::uint32_t events = has_events ? counter.count(*piece) : 1;
+        if (!co_await send(to, std::move(bytes), events)) co_return "";
     }
 }
 

@@ -106,6 +106,12 @@ void relay_source::leave(relay& gone) noexcept {
     relays_[gone.client] = nullptr;
 }
 
+void relay_source::end_overdue(std::uint32_t client) noexcept {
+    if (client >= relays_.size() || relays_[client] == nullptr) return;
+    relays_[client]->is_overdue = true;
+    relays_[client]->source.request();
+}
+
 task<void> relay_source::close() {
     for (relay* const each : relays_) {
         if (each == nullptr) continue;
@@ -137,6 +143,7 @@ task<void> relay_source::serve(std::uint32_t client, std::unique_ptr<stream_requ
         fault = "no_memory";
     }
     if (to.asked != 0) --under_way_;
+    if (to.is_overdue) fault = overdue_reason;
     end(to, fault);
 }
 
@@ -197,22 +204,23 @@ void relay_source::note_sent(relay& to) noexcept {
     quiet_.push_back(to);
 }
 
-bool relay_source::pass_on(relay& to, std::string bytes) {
+bool relay_source::pass_on(relay& to, std::string bytes, std::uint32_t events) {
     if (to.is_gone) return false;
     ++messages_sent_;
+    if (events > 0) owner_.on_events(to.client, events);
     note_sent(to);
     // A client that is lost over it is forgotten, which sets is_gone.
     return sessions_.send_owned(to.client, std::move(bytes));
 }
 
-task<bool> relay_source::send(relay& to, std::string bytes) {
-    const sent how = try_send(to, std::move(bytes));
+task<bool> relay_source::send(relay& to, std::string bytes, std::uint32_t events) {
+    const sent how = try_send(to, std::move(bytes), events);
     if (how != sent::waits) co_return how == sent::all;
     co_return co_await await_client(to);
 }
 
-relay_source::sent relay_source::try_send(relay& to, std::string bytes) {
-    if (!pass_on(to, std::move(bytes))) return sent::gone;
+relay_source::sent relay_source::try_send(relay& to, std::string bytes, std::uint32_t events) {
+    if (!pass_on(to, std::move(bytes), events)) return sent::gone;
     sessions_.flush();
     if (to.is_gone) return sent::gone;
     return sessions_.is_writing(to.client) ? sent::waits : sent::all;
@@ -245,11 +253,12 @@ void relay_source::end_by_close(relay& to) {
 
 void relay_source::refuse(relay& to, const stream_request& from, std::string_view reason) {
     to.has_head = true;
-    pass_on(to, refusal(502, reason, from));
+    pass_on(to, refusal(502, reason, from), 0);
 }
 
 std::string_view relay_source::note_failure(const relay& of, std::string_view reason,
                                             std::string_view why) {
+    if (of.is_overdue) return overdue_reason;
     if (!of.is_gone) failures_.write(reason, shown(without_secrets(of, why)));
     return reason;
 }
@@ -385,7 +394,7 @@ task<result<http::pool_response>> relay_source::ask_in_order(relay& to, stream_r
     for (std::size_t i = 0;; ++i) {
         const bool is_last = i + 1 == order.size();
         auto answer = co_await send_to(*order[i], to, from, is_last);
-        if (is_last || to.is_gone || !is_failure(answer)) co_return answer;
+        if (is_last || to.is_gone || to.is_overdue || !is_failure(answer)) co_return answer;
         if (answer) note_response(to, *answer);
         note_fallback(to, *order[i], answer);
     }

@@ -39,6 +39,7 @@ public:
     bool has_backend(const stream_request& from) const final;
     void begin(std::uint32_t client, stream_request from) final;
     void forget(std::uint32_t client) noexcept final;
+    void end_overdue(std::uint32_t client) noexcept final;
     void on_idle(std::uint32_t client) noexcept final;
     task<void> close() override;
     std::uint64_t messages_sent() const noexcept final { return messages_sent_; }
@@ -64,7 +65,8 @@ protected:
         std::uint32_t asked_us = 0;  // of the last request, since it has begun
         time_point begun = loop::current().now();
         bool is_gone = false;
-        bool has_head = false;  // of the response
+        bool is_overdue = false;  // its time has passed: the task is cancelled
+        bool has_head = false;    // of the response
         stream_end ends_by = stream_end::none;
         std::uint8_t asked = 0;  // the last backend that was, counted from 1; 0: none
         cancel_source source;
@@ -77,9 +79,9 @@ protected:
     /// lives; empty for a stream that is whole.
     virtual task<std::string_view> run(relay& to, std::unique_ptr<stream_request> from) = 0;
 
-    /// Passes bytes on, and waits until the client has taken them, for at most --source-timeout.
-    /// False once the client has gone.
-    task<bool> send(relay& to, std::string bytes);
+    /// Passes bytes on, which are so many events, and waits until the client has taken them, for at
+    /// most --source-timeout. False once the client has gone.
+    task<bool> send(relay& to, std::string bytes, std::uint32_t events = 1);
     /// State of bytes that were passed on.
     enum class sent : std::uint8_t {
         all,    ///< the kernel has them
@@ -87,7 +89,7 @@ protected:
         gone,   ///< and so is the client
     };
     /// The parts of send(): without a wait, and the wait of a client that is behind.
-    sent try_send(relay& to, std::string bytes);
+    sent try_send(relay& to, std::string bytes, std::uint32_t events = 1);
     task<bool> await_client(relay& to);
     /// Marks the content as one that ends by the close, since no field says its length: where it
     /// breaks off, the client gets an error.
@@ -145,7 +147,7 @@ private:
     task<std::string> read_failure(const relay& of, http::pool_response& answer,
                                    std::string content = {}, bool* is_error = nullptr);
     static std::string_view reason_of(std::error_code error) noexcept;
-    bool pass_on(relay& to, std::string bytes);
+    bool pass_on(relay& to, std::string bytes, std::uint32_t events);
     void note_sent(relay& to) noexcept;
     void fire() noexcept override;
     void beat(relay& to);

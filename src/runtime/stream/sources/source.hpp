@@ -22,6 +22,9 @@ struct backend_answer {
     duration time{};  ///< from the request to the head of the response
 };
 
+/// Reason of a stream that had its time (--max-stream-time).
+inline constexpr std::string_view overdue_reason = "stream_too_long";
+
 /// One loop's thread. Its runtime owns the sessions, which outlive it. Streams have their sessions'
 /// numbers.
 class source {
@@ -38,6 +41,8 @@ public:
         virtual void on_response(std::uint32_t /*stream*/, const backend_answer& /*by*/) noexcept {}
         /// A request goes to the next backend, since the one of this name has failed.
         virtual void on_fallback(std::string_view /*backend*/) noexcept {}
+        /// A stream is about to be sent so many events, more than 0.
+        virtual void on_events(std::uint32_t /*stream*/, std::uint32_t /*count*/) noexcept {}
 
     protected:
         ~observer() = default;
@@ -65,6 +70,9 @@ public:
     virtual void begin(std::uint32_t stream, stream_request from) = 0;
     /// The stream's session has ended: ends the work for it.
     virtual void forget(std::uint32_t stream) noexcept = 0;
+    /// Ends a stream before its end, as after a failure of overdue_reason: on_fault() or on_loss()
+    /// is called, at once or later.
+    virtual void end_overdue(std::uint32_t stream) noexcept = 0;
     /// A client that was waited for (sessions::notify_when_idle()) has caught up, or is gone.
     virtual void on_idle(std::uint32_t /*stream*/) noexcept {}
     /// Ends everything that is under way, without notifications.
