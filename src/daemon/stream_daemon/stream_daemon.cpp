@@ -1,9 +1,11 @@
 // Stream daemon: the choice of one process or several, and the one around its runtime.
 #include "daemon/stream_daemon/stream_daemon.hpp"
 
+#include <eddy/io/blocking.hpp>
 #include <eddy/io/scope.hpp>
 
 #include "daemon/control/metrics.hpp"
+#include "daemon/idle_memory.hpp"
 #include "daemon/process_setup.hpp"
 #include "daemon/stream_daemon/stream_process.hpp"
 #include "daemon/stream_daemon/stream_supervisor.hpp"
@@ -90,8 +92,10 @@ private:
     task<int> serve(runtime::instance& of) {
         runtime_status source(of);
         status_server status(source);
+        blocking_pool threads;
         scope services(co_await current_source());
         if (!status.open(options_.metrics, journal_, services)) co_return exit_fatal;
+        services.spawn(return_idle_memory(threads));
         journal_.write(fmt::format("eddy stream-daemon ready: {}, pid {}", of.local().to_string(),
                                    ::getpid()));
         co_await await_end();
