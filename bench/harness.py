@@ -53,7 +53,7 @@ def begin(description):
                         help="one short turn of each, to see that all works; results stay in build/bench/")
     parser.add_argument("--render", action="store_true",
                         help="measure nothing: judge the stored samples anew and write the table and figure of them "
-                             "(echo, udp, tls, send and shm)")
+                             "(echo, udp, tls, send, shm, http, http_threads, proxy, server, threads, stalls, timers, hits and memory)")
     parser.add_argument("--server-core", type=int, default=0, metavar="CPU", help="core of the servers (%(default)s)")
     parser.add_argument("--load-core", type=int, default=1, metavar="CPU", help="core of the load (%(default)s)")
     chosen = parser.parse_args()
@@ -82,7 +82,7 @@ def stored_results(parser):
             found = json.load(file)
     except OSError as why:
         parser.error(f"--render: {why}")
-    if not all("samples" in row for row in found.get("rows", [{}])):
+    if "samples" not in found and not all("samples" in row for row in found.get("rows", [{}])):
         parser.error(f"--render: the results of {name} are not kept in a form that allows it")
     return found
 

@@ -9,6 +9,7 @@ import os
 import platform
 import re
 import subprocess
+import textwrap
 
 import harness
 
@@ -100,6 +101,11 @@ def spread(value, form=rate):
 
 def times(value):
     return f"{value:.2f} ×"
+
+
+def share(value):
+    """A ratio that may be far below 1: 0.00018 ×, 0.24 ×, 2006 ×."""
+    return f"{value:.{max(1 - math.floor(math.log10(value)), 2)}f} ×" if 0 < value < 1 else f"{figures(value)} ×"
 
 
 def ratio(value):
@@ -352,6 +358,7 @@ def replace(page, name, text):
 
 COLOURS = {"epoll": "#94a3b8", "eddy": "#0f766e", "eddy epoll": "#5eaaa3", "eddy spinning": "#134e4a", "eddy without polling": "#99c2bd", "eddy with Lua": "#1d4ed8",
            "eddy segments": "#1d4ed8",
+           "eddy, same memory": "#5eaaa3", "eddy, s3fifo": "#1d4ed8", "1 thread": "#94a3b8", "2 threads": "#0f766e",
            "eddy epoll segments": "#93c5fd", "redis": "#94a3b8", "valkey": "#c4b5fd",
            "memcached": "#d6a85c", "asio": "#94a3b8", "boost": "#64748b",
            "libuv": "#c4b5fd", "copied": "#94a3b8", "zero copy": "#0f766e", "raw epoll": "#d6a85c", "raw uring": "#b7791f", "asleep": "#94a3b8",
@@ -361,9 +368,12 @@ COLOURS = {"epoll": "#94a3b8", "eddy": "#0f766e", "eddy epoll": "#5eaaa3", "eddy
            "eddy Java 17": "#93c5fd", "eddy Java in batches": "#3b82f6",
            "eddy Java in place": "#60a5fa", "Aeron": "#c026d3", "Aeron in place": "#e879f9", "Unix socket": "#64748b",
            "TCP": "#94a3b8", "NIO Unix": "#b7791f", "NIO Unix spinning": "#d6a85c", "NIO TCP": "#9a3412", "NIO TCP spinning": "#fb923c"}
+# For sides without one above, in the order of the legend.
+PALETTE = ("#7c3aed", "#60a5fa", "#b7791f", "#c026d3", "#9a3412", "#64748b", "#99c2bd", "#fb923c")
 BAR, GAP, GROUP_GAP = 15, 3, 18
 LEFT, PLOT, WIDTH = 205, 400, 860       # labels, bars, then the columns of values and notes
 VALUES, NOTES = LEFT + PLOT + 72, LEFT + PLOT + 92
+LINE, LETTERS = 14, 25                  # height of a label's line, and the letters that fit to the left of the bars
 
 
 class Group:
@@ -377,6 +387,12 @@ class Group:
 
     def unit(self):
         return next(value.median for side, value, _ in self.bars if side == self.rival)
+
+    def lines(self):
+        """The label in lines that fit to the left of the bars."""
+        # No line ends within a number such as 2 000 000.
+        whole_numbers = re.sub(r"(?<=\d) (?=\d{3}\b)", "\xa0", self.label)
+        return [line.replace("\xa0", " ") for line in textwrap.wrap(whole_numbers, LETTERS)]
 
 
 # Steps of the scale below bars, in multiples of the rival.
@@ -396,60 +412,80 @@ def powers(least, most):
     return lambda value: (math.log10(value) - first) / decades, [10.0 ** n for n in range(first, math.floor(math.log10(most)) + 1)]
 
 
-def bars(title, subtitle, groups, logarithmic=False):
-    """An SVG of horizontal bars: each group in units of its rival, whiskers from least to greatest."""
-    most = max(max(value.high / group.unit() for _, value, _ in group.bars) for group in groups)
-    most = max([most] + [group.goal for group in groups if group.goal]) * 1.02
-    least = min(value.low / group.unit() for group in groups for _, value, _ in group.bars)
-    share, scale = powers(least, most) if logarithmic else linear(most)
-    height_of = {id(g): len(g.bars) * (BAR + GAP) - GAP for g in groups}
-    legends, legend_end = legend_of(dict.fromkeys(side for group in groups for side, _, _ in group.bars))
-    top = 92 + legend_end[1]
-    bottom = top + sum(height_of.values()) + GROUP_GAP * (len(groups) - 1) + 10
-    height = bottom + 50
+def range_of(groups):
+    """(least, most) ratio to draw; the least is above 0, since a logarithmic scale has no other."""
+    ratios = [each / group.unit() for group in groups for _, value, _ in group.bars for each in (value.low, value.high)]
+    ratios += [group.goal for group in groups if group.goal]
+    return min((each for each in ratios if each > 0), default=1), max(ratios) * 1.02
 
-    def x(value):
-        return LEFT + PLOT * share(value)
 
+def head(title, subtitle, height, legends, colours):
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
            f'viewBox="0 0 {WIDTH} {height}" font-family="system-ui, \'DejaVu Sans\', sans-serif" font-size="12">',
            f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
            text_at(20, 28, title, size=17, weight="600"), text_at(20, 48, subtitle, fill="#64748b")]
     for side, (legend, line) in legends.items():
-        out += [f'<rect x="{legend}" y="{61 + line}" width="11" height="11" rx="2" fill="{colour(side)}"/>',
+        out += [f'<rect x="{legend}" y="{61 + line}" width="11" height="11" rx="2" fill="{colours[side]}"/>',
                 text_at(legend + 16, 71 + line, side)]
+    return out
+
+
+def bars(title, subtitle, groups, logarithmic=False):
+    """An SVG of horizontal bars: each group in units of its rival, whiskers from least to greatest."""
+    least, most = range_of(groups)
+    share, scale = powers(least, most) if logarithmic else linear(most)
+    height_of = {id(g): max(len(g.bars) * (BAR + GAP) - GAP, len(g.lines()) * LINE) for g in groups}
+    sides = list(dict.fromkeys(side for group in groups for side, _, _ in group.bars))
+    legends, legend_end = legend_of(sides)
+    colours = colours_of(sides)
+    top = 92 + legend_end[1]
+    bottom = top + sum(height_of.values()) + GROUP_GAP * (len(groups) - 1) + 10
+
+    def x(value):
+        # A difference of two measurements may be 0 or below, which is the left end of each scale.
+        return LEFT + (PLOT * share(value) if value > 0 else 0)
+
+    out = head(title, subtitle, bottom + 50, legends, colours)
     if any(group.goal for group in groups):
         legend, line = legend_end
         out += [f'<path d="M{legend + 4} {60 + line}v13" stroke="#dc2626" stroke-width="2" stroke-dasharray="3 2"/>',
                 text_at(legend + 12, 71 + line, "goal")]
-
     for value in scale:
         out += [f'<path d="M{x(value):.1f} {top - 6}V{bottom}" stroke="#e2e8f0"/>',
-                text_at(x(value), bottom + 16, f"{value:g}", anchor="middle", fill="#64748b")]
+                text_at(x(value), bottom + 16, f"{value:.9f}".rstrip("0").rstrip("."), anchor="middle", fill="#64748b")]
     rivals = " or ".join(dict.fromkeys(group.rival for group in groups))
     out.append(text_at(LEFT + PLOT / 2, bottom + 36, f"times {rivals}", anchor="middle", fill="#64748b"))
 
     y = top
     for group in groups:
-        unit, size = group.unit(), height_of[id(group)]
-        out.append(text_at(LEFT - 10, y + size / 2 + 4, group.label, anchor="end", weight="600"))
-        if group.note:
-            out.append(text_at(NOTES, y + size / 2 + 4, group.note, weight="600"))
-        for index, (side, value, label) in enumerate(group.bars):
-            at = y + index * (BAR + GAP)
-            middle = at + BAR / 2
-            out.append(f'<rect x="{LEFT}" y="{at}" width="{max(x(value.median / unit) - LEFT, 1):.1f}" '
-                       f'height="{BAR}" rx="2" fill="{colour(side)}"/>')
-            if value.high > value.low:
-                low, high = x(value.low / unit), x(value.high / unit)
-                out.append(f'<path d="M{low:.1f} {middle}H{high:.1f}M{low:.1f} {middle - 3}v6M{high:.1f} {middle - 3}v6" '
-                           'stroke="#0f172a" stroke-opacity=".55" fill="none"/>')
-            out.append(text_at(VALUES, at + 12, label, anchor="end"))
-        if group.goal:
-            out.append(f'<path d="M{x(group.goal):.1f} {y - 4}v{size + 8}" stroke="#dc2626" stroke-width="2" '
-                       'stroke-dasharray="3 2"/>')
+        size = height_of[id(group)]
+        out += bars_of(group, y, size, x, colours)
         y += size + GROUP_GAP
     return "\n".join(out + ["</svg>", ""])
+
+
+def bars_of(group, y, size, x, colours):
+    """The bars of a group at `y`, `size` high, with its label at the left and its note at the right."""
+    unit, lines = group.unit(), group.lines()
+    out = [text_at(LEFT - 10, y + size / 2 + 4 + LINE * (index - (len(lines) - 1) / 2), line, anchor="end", weight="600")
+           for index, line in enumerate(lines)]
+    if group.note:
+        out.append(text_at(NOTES, y + size / 2 + 4, group.note, weight="600"))
+    first = y + (size - len(group.bars) * (BAR + GAP) + GAP) / 2
+    for index, (side, value, label) in enumerate(group.bars):
+        at = first + index * (BAR + GAP)
+        middle = at + BAR / 2
+        out.append(f'<rect x="{LEFT}" y="{at:g}" width="{max(x(value.median / unit) - LEFT, 1):.1f}" '
+                   f'height="{BAR}" rx="2" fill="{colours[side]}"/>')
+        if value.high > value.low:
+            low, high = x(value.low / unit), x(value.high / unit)
+            out.append(f'<path d="M{low:.1f} {middle:g}H{high:.1f}M{low:.1f} {middle - 3:g}v6M{high:.1f} {middle - 3:g}v6" '
+                       'stroke="#0f172a" stroke-opacity=".55" fill="none"/>')
+        out.append(text_at(VALUES, at + 12, label, anchor="end"))
+    if group.goal:
+        out.append(f'<path d="M{x(group.goal):.1f} {y - 4}v{size + 8}" stroke="#dc2626" stroke-width="2" '
+                   'stroke-dasharray="3 2"/>')
+    return out
 
 
 def legend_of(sides):
@@ -464,8 +500,11 @@ def legend_of(sides):
     return places, (x, line)
 
 
-def colour(side):
-    return COLOURS.get(side, "#7c3aed")
+def colours_of(sides):
+    """A colour for each side of a figure; no two have the same."""
+    own = {side: COLOURS[side] for side in sides if side in COLOURS}
+    rest = iter([each for each in PALETTE if each not in own.values()])
+    return {side: own[side] if side in own else next(rest) for side in sides}
 
 
 def text_at(x, y, text, anchor="start", size=12, weight="normal", fill="#0f172a"):

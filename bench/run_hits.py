@@ -123,9 +123,8 @@ class Row:
                             "redis", 1, f"{self.values['eddy'].median / redis.median:.2f} ×")
 
 
-def main():
-    chosen = harness.begin(__doc__)
-    keys, room, count = (20_000, 2_000, 40_000) if chosen.quick else (200_000, 20_000, 400_000)
+def measured(chosen, keys, room, count):
+    """The samples by load and side, and the limits of memory by side."""
     os.sched_setaffinity(0, {chosen.load_core})
     progress = Progress(chosen.pairs * len(LOADS) * len(SIDES))
     samples = {load: {side: [] for side in SIDES} for load in LOADS}
@@ -142,13 +141,23 @@ def main():
                 policy = b"allkeys-s3fifo" if side == "eddy, s3fifo" else b"allkeys-lru"
                 samples[load][side].append(hit_rate(server, limits[side], policy, asked))
             progress.step(f"{load}, pair {number + 1}, {side}: {samples[load][side][-1]:.1%}")
+    return samples, limits
+
+
+def main():
+    chosen = harness.begin(__doc__)
+    keys, room, count = (20_000, 2_000, 40_000) if chosen.quick else (200_000, 20_000, 400_000)
+    if chosen.stored:
+        samples, limits = {row["row"]: row["samples"] for row in chosen.stored["rows"]}, chosen.stored["limits"]
+    else:
+        samples, limits = measured(chosen, keys, room, count)
     rows = [Row(load, samples[load]) for load in LOADS]
     text = report.table(["", *SIDES, "goal", ""], [row.cells() for row in rows])
     text += (f"\n\n{whole(keys)} keys of 16 B with values of 32 B, {whole(count)} requests; maxmemory "
              f"is what {whole(room)} keys take: {limits['redis']:,} B for Redis, {limits['eddy']:,} B for Eddy; "
              "*same memory*: Eddy with Redis's limit; *s3fifo*: the same with maxmemory-policy allkeys-s3fifo. "
              "Otherwise maxmemory-policy is allkeys-lru, and the rest as it is by default.")
-    return report.leave("hits", chosen, text, {"rows": [row.json() for row in rows]},
+    return report.leave("hits", chosen, text, {"limits": limits, "rows": [row.json() for row in rows]},
                         report.bars("Hit rates against Redis", "share of the requests; more is better",
                                     [row.group() for row in rows]),
                         "Hit rates in multiples of Redis")

@@ -33,6 +33,7 @@ class Load:
 
     def __init__(self, label, pipeline):
         self.label, self.pipeline, self.goal, self.sides = label, pipeline, SHARE, SIDES
+        self.tests = (None,)
 
     def row(self, _):
         return self.label

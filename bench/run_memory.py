@@ -178,9 +178,23 @@ class Row:
                             f"{eddy.median / redis.median:.2f} × (goal {whole(self.goal)} B)")
 
 
-def main():
-    chosen = harness.begin(__doc__)
-    keys, connections, idle_s = (20_000, 500, 1) if chosen.quick else (1_000_000, 10_000, 10)
+def tenths(value):
+    return f"{round(value, 1) + 0:.1f}"  # + 0: no -0.0
+
+
+# Rows: the goal, its text, and the form of a figure.
+GOALS = {"bytes a key": (KEY_GOAL, f"≤ {KEY_GOAL}", tenths),
+         "bytes more with an expiry": (EXPIRY_GOAL, f"≤ {EXPIRY_GOAL}", tenths),
+         "the same with {} keys": (EXPIRY_GOAL, f"≤ {EXPIRY_GOAL}", tenths),
+         "bytes a connection, cache": (CONNECTION_GOAL, "≤ 1 024", whole),
+         "bytes a connection, server": (CONNECTION_GOAL, "≤ 1 024", whole),
+         "idle daemon: CPU": (IDLE_CPU_GOAL, "0 %", lambda v: f"{v:.3%}"),
+         "idle daemon: wake-ups a second": (None, "", lambda v: f"{v:.1f}"),
+         "idle daemon: RSS in MB": (IDLE_RSS_GOAL, "≤ 15", lambda v: f"{v / 1e6:.1f}")}
+
+
+def measured(chosen, keys, connections, idle_s):
+    """The samples of each row, by side."""
     if harness.raise_descriptor_limit() < connections + 200:
         raise Failure(f"{connections + 200} open files are needed: raise the hard limit (ulimit -Hn), or run as root")
     os.sched_setaffinity(0, {chosen.load_core})
@@ -221,18 +235,18 @@ def main():
         progress.step(f"pair {number + 1}, eddy idle: {of_idle[-1]['cpu']:.3%} CPU, "
                       f"{of_idle[-1]['rss'] / 1e6:.1f} MB")
 
+    return [of_key, of_expiry, of_many, of_cache, of_server,
+            *({"eddy": [each[field] for each in of_idle]} for field in ("cpu", "wakeups", "rss"))]
+
+
+def main():
+    chosen = harness.begin(__doc__)
+    keys, connections, idle_s = (20_000, 500, 1) if chosen.quick else (1_000_000, 10_000, 10)
+    samples = ([row["samples"] for row in chosen.stored["rows"]] if chosen.stored
+               else measured(chosen, keys, connections, idle_s))
     many = whole(connections)
-    rows = [Row("bytes a key", KEY_GOAL, f"≤ {KEY_GOAL}", of_key, lambda v: f"{v:.1f}"),
-            Row("bytes more with an expiry", EXPIRY_GOAL, f"≤ {EXPIRY_GOAL}", of_expiry, lambda v: f"{v:.1f}"),
-            Row(f"the same with {whole(MANY * keys)} keys", EXPIRY_GOAL, f"≤ {EXPIRY_GOAL}", of_many, lambda v: f"{v:.1f}"),
-            Row("bytes a connection, cache", CONNECTION_GOAL, "≤ 1 024", of_cache),
-            Row("bytes a connection, server", CONNECTION_GOAL, "≤ 1 024", of_server),
-            Row("idle daemon: CPU", IDLE_CPU_GOAL, "0 %",
-                {"eddy": [each["cpu"] for each in of_idle]}, lambda v: f"{v:.3%}"),
-            Row("idle daemon: wake-ups a second", None, "",
-                {"eddy": [each["wakeups"] for each in of_idle]}, lambda v: f"{v:.1f}"),
-            Row("idle daemon: RSS in MB", IDLE_RSS_GOAL, "≤ 15",
-                {"eddy": [each["rss"] for each in of_idle]}, lambda v: f"{v / 1e6:.1f}")]
+    rows = [Row(label.format(whole(MANY * keys)), goal, goal_text, found, form)
+            for (label, (goal, goal_text, form)), found in zip(GOALS.items(), samples, strict=True)]
     text = report.table(["", *SIDES, "eddy / redis", "goal", ""], [row.cells() for row in rows])
     text += (f"\n\n{whole(keys)} keys of 16 B with values of 32 B; {many} idle connections, after a PING each on the "
              f"cache; a daemon with five runtimes, over {idle_s} s. Resident memory from smaps_rollup.")

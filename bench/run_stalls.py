@@ -194,7 +194,7 @@ class Row:
     goal, the machine is the cause."""
 
     def __init__(self, label, goal, goal_text, samples, form, idle=None):
-        self.label, self.goal_text, self.samples, self.form = label, goal_text, samples, form
+        self.label, self.goal, self.goal_text, self.samples, self.form = label, goal, goal_text, samples, form
         self.values = {side: Spread(values) for side, values in samples.items()}
         met = None if goal is None else self.values["eddy"].median <= goal
         disturbed = not met and idle is not None and Spread(idle["eddy"]).median > goal
@@ -210,7 +210,8 @@ class Row:
     def group(self):
         redis, eddy = self.values["redis"], self.values["eddy"]
         return report.Group(self.label, [(side, self.values[side], self.form(self.values[side].median))
-                                         for side in SIDES], "redis", 1, f"{eddy.median / redis.median:.3f} ×")
+                                         for side in SIDES], "redis",
+                            self.goal and self.goal / redis.median, report.share(eddy.median / redis.median))
 
 
 def milliseconds(seconds):
@@ -333,11 +334,20 @@ SIZES = {True: (20_000, 50_000, 20_000, 50_000), False: (2_000_000, 5_000_000, 1
 
 def rows_of(samples, quick):
     """The table's, of the samples by name and side."""
+    rows = []
+    for label, name, (goal_text, goal), *idle in spec_of(quick):
+        form = (lambda share: f"{share:.1%}") if name.startswith("grown") else milliseconds
+        rows.append(Row(label, goal, goal_text, samples[name], form, samples[idle[0]] if idle else None))
+    return rows
+
+
+def spec_of(quick):
+    """(label, name of the samples, goal, perhaps the name of an idle server's samples) of each row."""
     fields, keys, ending, many = map(whole, SIZES[quick])
     stall = ("≤ 1 ms", STALL_GOAL_S)
     memory = ("≤ 5 %", MEMORY_GOAL)
     none = ("", None)
-    spec = [
+    return [
         (f"DEL of a hash of {fields} fields", "removal", stall),
         ("longest PING of another client meanwhile", "while_removed", stall),
         (f"longest PING during a snapshot of {keys} keys", "while_saved", stall, "while_idle"),
@@ -360,15 +370,10 @@ def rows_of(samples, quick):
         ("p99.9 of the PINGs meanwhile", "mostly_few_expired", none),
         ("longest PING in as long a time before", "before_few_expired", none),
     ]
-    rows = []
-    for label, name, (goal_text, goal), *idle in spec:
-        form = (lambda share: f"{share:.1%}") if name.startswith("grown") else milliseconds
-        rows.append(Row(label, goal, goal_text, samples[name], form, samples[idle[0]] if idle else None))
-    return rows
 
 
-def main():
-    chosen = harness.begin(__doc__)
+def measured(chosen):
+    """The samples by name and side."""
     os.sched_setaffinity(0, {chosen.load_core})
     progress = Progress(chosen.pairs * len(SIDES))
     samples = {}
@@ -381,12 +386,22 @@ def main():
                 told.append(f"{name} {value:.1%}" if name.startswith("grown") else f"{name} {milliseconds(value)}")
         shutil.rmtree(folder, ignore_errors=True)
         progress.step(f"pair {number + 1}, {side}: " + ", ".join(told))
+    return samples
+
+
+def main():
+    chosen = harness.begin(__doc__)
+    if chosen.stored:
+        samples = {name: row["samples"] for (_, name, *_), row in zip(spec_of(False), chosen.stored["rows"], strict=True)}
+    else:
+        samples = measured(chosen)
     rows = rows_of(samples, chosen.quick)
     text = report.table(["", *SIDES, "goal", ""], [row.cells() for row in rows])
     text += ("\n\nThe client sends a PING each 0.5 ms, and measures one that waits for the reply before it "
              "from that time; how long its wake-up at the reply takes is part of what it measures.")
     return report.leave("stalls", chosen, text, {"rows": [row.json() for row in rows]},
-                        report.bars("Waits against Redis", "less is better", [row.group() for row in rows]),
+                        report.bars("Waits against Redis", "less is better; the scale is logarithmic",
+                                    [row.group() for row in rows], logarithmic=True),
                         "Waits in multiples of Redis")
 
 

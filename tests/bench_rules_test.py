@@ -2,9 +2,12 @@
 """The rules by which benchmarks are judged (bench/harness.py): order, void runs, wrong results."""
 
 import contextlib
+import glob
+import html
 import importlib.util
 import io
 import os
+import re
 import sys
 import unittest
 from unittest import mock
@@ -114,6 +117,59 @@ class Scales(unittest.TestCase):
         for most in (1.0, 900.0, 2e6):
             group = report.Group("row", [("eddy", bench.Spread([most]), ""), ("redis", bench.Spread([1.0]), "")], "redis")
             self.assertIn("</svg>", report.bars("title", "subtitle", [group]))
+
+    def test_a_small_share_has_two_figures_and_no_exponent(self):
+        self.assertEqual([report.share(each) for each in (0.0, 0.000067, 0.1024, 0.985, 1.583, 2006.07)],
+                         ["0.00 ×", "0.000067 ×", "0.10 ×", "0.98 ×", "1.58 ×", "2006 ×"])
+
+
+def spread(*values):
+    return bench.Spread(values)
+
+
+class Figures(unittest.TestCase):
+    """Figures as they are drawn, and those of the pages."""
+
+    def test_a_long_label_is_broken_into_lines(self):
+        label = "longest PING in 10 s in which 1 % of 10 000 000 keys expire at once"
+        drawn = report.bars("", "", [report.Group(label, [("redis", spread(1.0), ""), ("eddy", spread(2.0), "")], "redis")])
+        self.assertNotIn(label, drawn)
+        self.assertEqual(" ".join(labels_of(drawn)), label)
+        self.assertIn("which 1 % of 10 000 000", labels_of(drawn))
+
+    def test_bars_below_0_and_of_0_end_at_the_left_of_the_plot(self):
+        for logarithmic in (False, True):
+            drawn = report.bars("", "", [report.Group("row", [("redis", spread(1.0, 1.0), ""), ("eddy", spread(-2.0, 0.0, 0.5), "")],
+                                                      "redis")], logarithmic)
+            self.assertGreaterEqual(min(map(float, re.findall(r'd="M([\d.-]+)', drawn))), report.LEFT)
+
+    def test_steps_of_a_logarithmic_scale_stand_apart(self):
+        drawn = report.bars("", "", [report.Group("row", [("redis", spread(1.0), ""), ("eddy", spread(0.00007), "")], "redis")], True)
+        steps = [float(x) for x in re.findall(r'<path d="M([\d.]+) [\d.]+V', drawn)]
+        self.assertEqual(len(steps), 6)
+        self.assertGreater(min(after - before for before, after in zip(steps, steps[1:])), 40)
+
+    def test_each_side_has_a_colour_of_its_own(self):
+        sides = ["redis", "eddy", "a side", "another", "a third"]
+        self.assertEqual(len(set(report.colours_of(sides).values())), len(sides))
+
+    def test_the_figures_of_the_pages_can_be_read(self):
+        for path in glob.glob(os.path.join(bench.ROOT, "bench/results/*.json")):
+            name = os.path.basename(path).removesuffix(".json")
+            figure = os.path.join(bench.ROOT, "docs/figures", name + ".svg")
+            if name == "handoff":  # has figures of another kind
+                continue
+            with self.subTest(name), open(figure, encoding="utf-8") as file:
+                drawn = file.read()
+                self.assertLessEqual(max(map(len, labels_of(drawn))), report.LETTERS)
+                colours = re.findall(r'width="11" height="11" rx="2" fill="(#\w+)"', drawn)
+                self.assertEqual(len(set(colours)), len(colours), colours)
+
+
+def labels_of(drawn):
+    """The texts to the left of the bars."""
+    return [html.unescape(text) for text in
+            re.findall(rf'<text x="{report.LEFT - 10:.1f}" [^>]*font-weight="600"[^>]*>([^<]*)', drawn)]
 
 
 class Verdicts(unittest.TestCase):
