@@ -71,9 +71,7 @@ install(FILES "${PROJECT_BINARY_DIR}/eddy.pc" DESTINATION "${CMAKE_INSTALL_LIBDI
         COMPONENT dev)
 
 # What a Debian package must have beside its files, and what its reader looks for. Side by side as in
-# the source, so that links among the pages and to the examples hold. What pages link to in src/, include/,
-# tests/, bench/ and tools/, and the licence, stand at these places in the source alone; tests/install checks
-# the others.
+# the source, so that links among the pages and to the examples hold. Other links become plain text.
 set(doc_dir "${CMAKE_INSTALL_DATAROOTDIR}/doc")
 set(changes "${PROJECT_SOURCE_DIR}/CHANGELOG.md")
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${doc_dir}/libeddy-dev" RENAME copyright
@@ -87,10 +85,16 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" "${PROJECT_SOURCE_DIR}/examples"
 # The program that docs/from-asio.md ports.
 install(FILES "${PROJECT_SOURCE_DIR}/bench/echo/echo_asio.cpp" DESTINATION "${doc_dir}/libeddy-dev/bench/echo"
         COMPONENT dev)
+# After the files of the component, as this list has them.
+function(mend_links package component)
+    install(CODE "set(EDDY_PAGES \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATAROOTDIR}/doc/${package}\")
+include(\"${PROJECT_SOURCE_DIR}/cmake/EddyInstalledLinks.cmake\")" COMPONENT "${component}")
+endfunction()
+mend_links(libeddy-dev dev)
 if(TARGET eddy)
     install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${doc_dir}/eddy" RENAME copyright
             COMPONENT program)
-    install(FILES "${changes}" DESTINATION "${doc_dir}/eddy" COMPONENT program)
+    install(FILES "${changes}" "${PROJECT_SOURCE_DIR}/README.md" DESTINATION "${doc_dir}/eddy" COMPONENT program)
     # The pages for users of the program, what they link to, and the document of the control API.
     install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" DESTINATION "${doc_dir}/eddy" COMPONENT program
             FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.png" PATTERN "*.openapi.json"
@@ -98,6 +102,7 @@ if(TARGET eddy)
     install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples/hooks" "${PROJECT_SOURCE_DIR}/examples/lua"
                       "${PROJECT_SOURCE_DIR}/examples/stack" "${PROJECT_SOURCE_DIR}/examples/streaming"
             DESTINATION "${doc_dir}/eddy/examples" COMPONENT program)
+    mend_links(eddy program)
     set(manual "${PROJECT_SOURCE_DIR}/docs/eddy.1")
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${manual}")
     find_program(EDDY_GZIP gzip)
@@ -147,6 +152,9 @@ if(EDDY_JAR)
         \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATAROOTDIR}/java/eddy-shm.jar\" SYMBOLIC)" COMPONENT java)
     install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${doc_dir}/libeddy-java" RENAME copyright COMPONENT java)
     install(FILES "${PROJECT_SOURCE_DIR}/java/README.md" DESTINATION "${doc_dir}/libeddy-java" COMPONENT java)
+    install(FILES "${PROJECT_SOURCE_DIR}/java/src/example/java/io/eddy/example/Greeting.java"
+            DESTINATION "${doc_dir}/libeddy-java/examples" COMPONENT java)
+    mend_links(libeddy-java java)
 endif()
 
 # `cpack` in the build folder makes two packages: libeddy-dev, and eddy with the program.

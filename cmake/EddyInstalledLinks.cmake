@@ -1,0 +1,32 @@
+# Run by an installation: links of the pages below EDDY_PAGES to parts of the source that are not installed become
+# their text alone, so that no link of an installed page leads nowhere. So do links to pages of other packages.
+
+file(GLOB_RECURSE pages "${EDDY_PAGES}/*.md")
+# Brackets and semicolons mean something in a list.
+string(ASCII 1 open)
+string(ASCII 2 close)
+string(ASCII 3 semicolon)
+foreach(page IN LISTS pages)
+    file(READ "${page}" before)
+    string(REPLACE "[" "${open}" text "${before}")
+    string(REPLACE "]" "${close}" text "${text}")
+    string(REPLACE ";" "${semicolon}" text "${text}")
+    string(REGEX MATCHALL "${open}[^${open}${close}]*${close}[(][A-Za-z0-9_./-]+(#[A-Za-z0-9_-]*)?[)]" links "${text}")
+    list(REMOVE_DUPLICATES links)
+    cmake_path(GET page PARENT_PATH beside)
+    foreach(link IN LISTS links)
+        string(REGEX MATCH "^.([^${close}]*).[(]([^)#]+)" parts "${link}")
+        set(shown "${CMAKE_MATCH_1}")
+        set(target "${CMAKE_MATCH_2}")
+        # Else it is code, such as a lambda.
+        if(target MATCHES "[/.]" AND NOT EXISTS "${beside}/${target}")
+            string(REPLACE "${link}" "${shown}" text "${text}")
+        endif()
+    endforeach()
+    string(REPLACE "${open}" "[" text "${text}")
+    string(REPLACE "${close}" "]" text "${text}")
+    string(REPLACE "${semicolon}" ";" text "${text}")
+    if(NOT text STREQUAL before)
+        file(WRITE "${page}" "${text}")
+    endif()
+endforeach()
