@@ -2,6 +2,7 @@
 """The archive for systems without Debian packages: packed from a build, installed into a folder, tried there, removed."""
 
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -21,6 +22,10 @@ def run(*command, **more):
     return done.stdout
 
 
+def version_of(text):
+    return tuple(map(int, text.split(".")))
+
+
 def files_below(folder):
     return [os.path.join(at, name) for at, _, names in os.walk(folder) for name in names]
 
@@ -29,7 +34,13 @@ def main(work):
     assert os.path.exists(f"{BUILD}/eddy_static"), f"build it: cmake --build {BUILD} --target eddy_static"
     from dev import packaging
     path = packaging.pack(BUILD, os.path.join(BUILD, "eddy_static"), work)
-    print(f"{os.path.getsize(path)} bytes; needs {packaging.least_glibc(os.path.join(BUILD, 'eddy_static'))}")
+    least = packaging.least_glibc(os.path.join(BUILD, "eddy_static"))
+    print(f"{os.path.getsize(path)} bytes; needs {least}")
+    with open("docs/operations.md", encoding="utf-8") as file:
+        promised = re.search(r"needs ([0-9.]+) or newer", file.read())[1]
+    # Of Debian 12, where releases are made; a build on a newer system needs a newer one.
+    if version_of(os.confstr("CS_GNU_LIBC_VERSION").split()[1]) <= (2, 36):
+        assert version_of(least) <= version_of(promised), f"it needs glibc {least}, and docs/operations.md says {promised}"
     with tarfile.open(path) as archive:
         for entry in archive:
             assert (entry.uid, entry.gid, entry.mtime) == (0, 0, 0), entry.name

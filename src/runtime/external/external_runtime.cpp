@@ -9,16 +9,13 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <utility>
-
-// The header of glibc 2.36 forgot to say that these are C functions.
-extern "C" {
-#include <sys/pidfd.h>
-}
 
 namespace eddy::runtime::external {
 namespace {
@@ -36,7 +33,7 @@ outcome<unique_fd> checked(const config& of, bool was_watched) {
     if (of.pid != 0) {
         const int pid = static_cast<int>(of.pid);
         // Opened before the checks, so that they are about the process that is watched.
-        process.reset(::pidfd_open(pid, 0));
+        process.reset(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
         if (!process && errno == ESRCH)
             return refuse(404, fmt::format("there is no process {}; `ss -ltnp 'sport = :{}'` shows "
                                            "which one listens on the port",

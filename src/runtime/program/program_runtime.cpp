@@ -18,8 +18,10 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -28,11 +30,6 @@
 #include <cstddef>
 #include <cstring>
 #include <utility>
-
-// The header of glibc 2.36 forgot to say that these are C functions.
-extern "C" {
-#include <sys/pidfd.h>
-}
 
 namespace eddy::runtime::program {
 namespace {
@@ -426,7 +423,7 @@ task<void> program_runtime::run_once() {
     EDDY_ASSERT(program_ && !idle_.is_set());
     loop& here = loop::current();
     const int group = program_->pid();
-    const unique_fd ended(::pidfd_open(group, 0));
+    const unique_fd ended(static_cast<int>(::syscall(SYS_pidfd_open, group, 0)));
     scope beside(co_await current_source());
     output_ended_.reset();
     readers_ = 2;

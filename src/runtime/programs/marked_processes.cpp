@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,11 +24,6 @@
 #include <thread>
 #include <utility>
 #include <vector>
-
-// The header of glibc 2.36 forgot to say that these are C functions.
-extern "C" {
-#include <sys/pidfd.h>
-}
 
 namespace eddy::runtime {
 namespace {
@@ -131,7 +127,7 @@ candidate::kind candidate::kill_if_marked(std::span<search* const> wanted,
     if (!environment) return kind::other;
     if (environment->empty()) return is_within_exec(pid) ? kind::unknown : kind::other;
     search* const by = find_marked(*environment, wanted);
-    if (by == nullptr || ::pidfd_send_signal(handle.get(), SIGKILL, nullptr, 0) != 0)
+    if (by == nullptr || ::syscall(SYS_pidfd_send_signal, handle.get(), SIGKILL, nullptr, 0) != 0)
         return kind::other;
     if (!killed.insert(std::stoi(pid)).second) return kind::other;
     ++by->killed;
@@ -153,7 +149,8 @@ std::size_t kill_round(std::span<search* const> wanted, std::set<int>& killed) {
         const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
         if (error != std::errc{} || end != name.data() + name.size() || pid == ::getpid()) continue;
         if (is_own(pid)) continue;
-        candidate one{std::string(name), unique_fd(::pidfd_open(pid, 0))};
+        candidate one{std::string(name),
+                      unique_fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)))};
         if (!one.handle) continue;
         const auto found = one.kill_if_marked(wanted, killed);
         if (found == candidate::kind::killed) ++count;
