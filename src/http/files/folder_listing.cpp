@@ -17,10 +17,14 @@
 namespace eddy::http {
 namespace {
 
+// The system's light or dark theme. Names are broken where they must, sizes and times are not.
 constexpr std::string_view style =
-    "<style>body{font-family:sans-serif;margin:2em}th{text-align:left}"
+    "<meta name=\"viewport\" content=\"width=device-width\">\n"
+    "<style>:root{color-scheme:light dark}body{font-family:sans-serif;margin:2em}"
+    "h1,td:first-child{overflow-wrap:anywhere}th{text-align:left}"
     "td,th{padding:.1em 1.5em .1em 0}td+td,th+th{text-align:right;"
-    "font-variant-numeric:tabular-nums}</style>\n";
+    "white-space:nowrap;font-variant-numeric:tabular-nums}"
+    "@media(max-width:36em){body{margin:1em;font-size:.85em}td,th{padding-right:.8em}}</style>\n";
 
 struct column {
     listing_column which;

@@ -145,6 +145,13 @@ TEST(http_folder_listing, the_root_has_no_way_up_and_a_cut_one_says_so) {
     EXPECT_NE(page.find("The folder has more entries; these are the first 1 that"), page.npos);
 }
 
+TEST(http_folder_listing, it_has_the_theme_and_the_width_of_the_screen) {
+    const std::string page = page_of("", {entry_of("a", S_IFREG, 1)});
+    for (const char* part : {"color-scheme:light dark", "<meta name=\"viewport\"",
+                             "td:first-child{overflow-wrap:anywhere}", "white-space:nowrap"})
+        EXPECT_NE(page.find(part), page.npos) << part;
+}
+
 TEST(http_folder_listing, names_are_in_natural_order) {
     const std::vector<std::string> expected = {
         "",     "-1", "0", "01",       "1",         "1a",  "2",       "010",
