@@ -393,7 +393,7 @@ command create_command() {
          "a TCP proxy to two databases"},
         {"eddy create client feed -t 10.0.0.9:7000 -s",
          "a connection that is kept up; `eddy attach feed` shows it"},
-        {"eddy create stream llm --handoff unix:///run/llm.sock -s",
+        {"eddy create stream llm --handoff unix:///run/eddy/llm.sock -s",
          "event streams to clients that a web server hands over"},
         {"eddy create program web --command ./web --arg=--quiet --restart on-failure -s",
          "a program that is started again when it fails; `eddy add` is shorter"},

@@ -1,4 +1,7 @@
 // Server and client over shared memory, as README.md quotes them.
+//
+//     java -cp eddy-shm.jar Greeting.java :4242 &
+//     java -cp eddy-shm.jar Greeting.java :4242 Ada
 package io.eddy.example;
 
 import io.eddy.shm.ShmServerSocket;
@@ -25,6 +28,15 @@ public final class Greeting {
             socket.getOutputStream().write(name.getBytes());
             socket.shutdownOutput();
             return new String(socket.getInputStream().readAllBytes());
+        }
+    }
+
+    /** With a path alone it serves a client, with a name it asks. */
+    public static void main(String[] arguments) throws IOException {
+        if (arguments.length == 1) {
+            serve(arguments[0]);
+        } else {
+            System.out.println(ask(arguments[0], arguments[1]));
         }
     }
 }
