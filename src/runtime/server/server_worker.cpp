@@ -104,7 +104,8 @@ server_worker::server_worker(const serving::worker_place& place, server_context&
     background_.spawn(out_.run());
     const bool serves = place.count == 1 || place.index != 0;
     if (!chosen.script || !serves) return;
-    to_script_clients_.emplace(out_, others_ ? &*others_ : nullptr, of, counted_, modes_, config_);
+    to_script_clients_.emplace(out_, others_ ? &*others_ : nullptr, place, of, counted_, modes_,
+                               config_);
     auto made = server_script::make(chosen.script, of.identity, of.events, *to_script_clients_);
     if (made) {
         script_ = std::move(*made);

@@ -1,6 +1,8 @@
 // Tests of routes and pipes of a server's clients: order, replies, ends, and what waits.
 #include "runtime/server/script/client_route.hpp"
 
+#include <eddy/base/assert.hpp>
+
 #include "runtime/testing.hpp"
 
 #include <gmock/gmock.h>
@@ -10,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace eddy::runtime {
 namespace {
@@ -172,6 +175,74 @@ TEST_P(client_routes, pipes_go_to_another_client) {
         two.socket = stream();
         co_await until([&] { return front->count().connections_now == 1; });
         EXPECT_EQ(co_await say(one, "hello"), "script: hello");
+        co_await front->stop(0s);
+    });
+}
+
+TEST_P(client_routes, pipes_and_data_of_clients_are_those_of_their_thread) {
+    run([this]() -> task<void> {
+        const std::string file = folder_.file("threads.lua");
+        std::ofstream(file) << R"(
+            local function all(...)
+                local words = {}
+                for i = 1, select("#", ...) do words[i] = tostring((select(i, ...))) end
+                return table.concat(words, " ")
+            end
+            local about = {
+                pipe = function(c, id) return self.pipe(c, id) end,
+                reverse = function(c, id) return self.pipe(id, c) end,
+                unpipe = function(c, id) return self.unpipe(id) end,
+                route = function(c, id) return self.route(id, "back") end,
+                unroute = function(c, id) return self.unroute(id) end,
+                which = function(c, id) return self.get_route(id) end,
+                set = function(c, id) return self.set_data(id, "k", "v") end,
+                get = function(c, id) return self.get_data(id, "k") end,
+                del = function(c, id) return self.del_data(id, "k") end,
+                join = function(c, id) return self.join_group(id, "g") end,
+                leave = function(c, id) return self.leave_group(id, "g") end,
+                ip = function(c, id) return self.peer_ip(id) end,
+                web = function(c, id) return self.ws_headers(id) end,
+                tell = function(c, id) return self.send(id, "told") end,
+                close = function(c, id) return self.disconnect(id) end,
+            }
+            function on_connect(c) self.send(c, "id " .. c) end
+            function on_message(c, text)
+                local word, id = text:match("^/(%S+) ?(.*)$")
+                self.send(c, word and all(about[word](c, tonumber(id))) or "script: " .. text)
+            end)";
+        subject front("server", with({{"lua", file}, {"threads", 2}}));
+        co_await front.start();
+        std::vector<talker> clients;
+        std::vector<std::uint64_t> ids;
+        for (int i = 0; i < 4; ++i) {
+            clients.push_back(co_await join(front));
+            ids.push_back(std::stoull((co_await clients.back().line()).substr(3)));
+        }
+        talker& one = clients[0];
+        std::size_t same = 0;
+        std::size_t foreign = 0;
+        for (std::size_t i = 1; i < 4; ++i) (ids[i] % 2 == ids[0] % 2 ? same : foreign) = i;
+        EDDY_ASSERT(same != 0 && foreign != 0);
+        const auto ask = [&](std::string_view word, std::uint64_t id) {
+            return say(one, "/" + std::string(word) + " " + std::to_string(id));
+        };
+        for (const std::string_view word :
+             {"pipe", "reverse", "unpipe", "route", "unroute", "which", "set", "get", "del", "join",
+              "leave", "ip", "web"})
+            EXPECT_EQ(co_await ask(word, ids[foreign]), "nil the client is one of another thread")
+                << word;
+        EXPECT_EQ(co_await say(one, "hello"), "script: hello") << "nothing has changed";
+        EXPECT_EQ(co_await ask("set", ids[same]), "true");
+        EXPECT_EQ(co_await ask("get", ids[same]), "v");
+        // Messages go to all; a client of this thread is known to have gone.
+        EXPECT_EQ(co_await ask("tell", ids[foreign]), "true");
+        EXPECT_EQ(co_await clients[foreign].line(), "told");
+        EXPECT_EQ(co_await ask("tell", ids[0] + 1000), "false");
+        EXPECT_EQ(co_await ask("close", ids[0] + 1000), "false");
+        EXPECT_EQ(co_await ask("pipe", ids[0] + 1000), "false");
+        EXPECT_EQ(co_await ask("pipe", ids[same]), "true");
+        co_await one.say("hello\n");
+        EXPECT_EQ(co_await clients[same].line(), "hello");
         co_await front->stop(0s);
     });
 }

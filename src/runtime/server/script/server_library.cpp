@@ -35,6 +35,15 @@ script_client* client_of(const invocation& of) noexcept {
     return clients_of(of).find(number_of(of.number(1)));
 }
 
+/// The argument is the number of a client of another loop, whose state is there.
+bool is_elsewhere(const invocation& of, int which = 1) noexcept {
+    return clients_of(of).is_elsewhere(number_of(of.number(which)));
+}
+/// Nil and the reason, of functions that work on that state.
+answer of_another_thread() {
+    return script::values_of(value(), "the client is one of another thread");
+}
+
 value copy_of(const value& of) {
     if (const bool* const truth = of.truth()) return {*truth};
     if (const double* const number = of.number()) return {*number};
@@ -79,12 +88,14 @@ task<script::function_result> connect_route(script_clients& all, std::uint64_t i
 static_assert(max_client_routes == 10'000);
 
 answer route(invocation& of) {
+    if (is_elsewhere(of)) return of_another_thread();
     const script_client* const its = client_of(of);
     if (its == nullptr || its->peer == nullptr) return answer::failed("the client has gone");
     return connect_route(clients_of(of), its->id, std::string(of.text(2)));
 }
 
 answer unroute(invocation& of) {
+    if (is_elsewhere(of)) return of_another_thread();
     script_client* const its = client_of(of);
     if (its == nullptr || its->route == nullptr) return false;
     its->route->close();
@@ -93,13 +104,16 @@ answer unroute(invocation& of) {
 }
 
 answer get_route(invocation& of) {
+    if (is_elsewhere(of)) return of_another_thread();
     const script_client* const its = client_of(of);
     if (its == nullptr || its->route == nullptr || its->route->is_closed())
         return script::values_of(value());
     return script::values_of(std::string_view(its->route->to()));
 }
 
+/// Not to another loop: the client there could not be waited for, nor its end be known.
 answer pipe(invocation& of) {
+    if (is_elsewhere(of, 1) || is_elsewhere(of, 2)) return of_another_thread();
     script_client* const its = client_of(of);
     const script_client* const to = clients_of(of).find(number_of(of.number(2)));
     if (its == nullptr || to == nullptr || to->peer == nullptr || its == to) return false;
@@ -110,6 +124,7 @@ answer pipe(invocation& of) {
 }
 
 answer unpipe(invocation& of) {
+    if (is_elsewhere(of)) return of_another_thread();
     script_client* const its = client_of(of);
     return its != nullptr && std::exchange(its->pipe, 0) != 0;
 }
@@ -123,7 +138,7 @@ answer send(invocation& of) {
     script_clients& all = clients_of(of);
     const std::uint64_t id = number_of(of.number(1));
     if (script_client* const to = all.find(id)) return all.transport().send(*to, text);
-    if (id == 0 || !all.has_others()) return false;
+    if (!all.is_elsewhere(id)) return false;
     return all.transport().send_elsewhere({.ids = {id}}, text);
 }
 
@@ -148,7 +163,7 @@ answer multicast(invocation& of) {
         const std::uint64_t id = each.number() == nullptr ? 0 : number_of(*each.number());
         if (script_client* const one = all.find(id))
             here.push_back(one);
-        else if (id != 0 && all.has_others())
+        else if (all.is_elsewhere(id))
             elsewhere.ids.push_back(id);
     }
     of.count(here.size() * steps_a_client + text.size() / bytes_a_step);
@@ -173,12 +188,14 @@ answer clients(invocation& of) {
 }
 
 answer peer_ip(invocation& of) {
+    if (is_elsewhere(of)) return of_another_thread();
     const script_client* const one = client_of(of);
     if (one == nullptr || one->peer == nullptr) return script::values_of(value());
     return script::values_of(clients_of(of).transport().ip_of(*one));
 }
 
 answer ws_headers(invocation& of) {
+    if (is_elsewhere(of)) return of_another_thread();
     const script_client* const one = client_of(of);
     if (one == nullptr || one->web_fields == nullptr) return script::values_of(value());
     of.count(one->web_fields->size() * steps_a_client);
@@ -193,11 +210,12 @@ answer disconnect(invocation& of) {
         if (is_there) all.transport().disconnect(*one);
         return is_there;
     }
-    if (id == 0 || !all.has_others()) return false;
+    if (!all.is_elsewhere(id)) return false;
     return all.transport().send_elsewhere({.ids = {id}, .disconnects = true}, {});
 }
 
 answer set_data(invocation& of) {
+    if (is_elsewhere(of)) return of_another_thread();
     script_client* const one = client_of(of);
     if (one == nullptr) return false;
     const std::string_view key = of.text(2);
@@ -229,6 +247,7 @@ answer set_data(invocation& of) {
 }
 
 answer get_data(invocation& of) {
+    if (is_elsewhere(of)) return of_another_thread();
     const script_client* const one = client_of(of);
     if (one == nullptr) return script::values_of(value());
     const auto found = one->data.find(of.text(2));
@@ -238,6 +257,7 @@ answer get_data(invocation& of) {
 }
 
 answer del_data(invocation& of) {
+    if (is_elsewhere(of)) return of_another_thread();
     script_client* const one = client_of(of);
     if (one == nullptr) return false;
     const auto found = one->data.find(of.text(2));
@@ -250,6 +270,7 @@ answer del_data(invocation& of) {
 // --- Groups ------------------------------------------------------------------------------------
 
 answer join_group(invocation& of) {
+    if (is_elsewhere(of)) return of_another_thread();
     script_client* const one = client_of(of);
     if (one == nullptr || one->peer == nullptr) return false;
     const std::string_view group = of.text(2);
@@ -262,6 +283,7 @@ answer join_group(invocation& of) {
 }
 
 answer leave_group(invocation& of) {
+    if (is_elsewhere(of)) return of_another_thread();
     script_client* const one = client_of(of);
     if (one == nullptr || !one->groups.contains(of.text(2))) return false;
     clients_of(of).part(*one, of.text(2));
@@ -361,8 +383,8 @@ constexpr std::array<library_function, 21> rows = {{
     {.name = "pipe",
      .arguments = {{client_argument, {.name = "other", .kind = argument_kind::number}}},
      .takes = "two clients",
-     .help = "Passes the client's messages on to another client, until that has gone; with "
-             "--threads, one of this thread. False without it.",
+     .help = "Passes the client's messages on to another client, until that has gone. False "
+             "without it; with --threads, nil and the reason for one of another thread.",
      .run = pipe},
     {.name = "unpipe",
      .arguments = {{client_argument}},

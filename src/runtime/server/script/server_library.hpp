@@ -21,8 +21,9 @@ public:
     virtual script_transport& transport() noexcept = 0;
     /// Null when there is none of that number here.
     virtual script_client* find(std::uint64_t id) noexcept = 0;
-    /// True if the number may be a client's of another loop.
     virtual bool has_others() const noexcept = 0;
+    /// True if the number is that of a client of another loop, which may have gone.
+    virtual bool is_elsewhere(std::uint64_t id) const noexcept = 0;
     /// Connected ones, in the order of their numbers.
     virtual std::vector<script_client*> all() = 0;
     virtual std::vector<script_client*> members(std::string_view group) = 0;

@@ -280,6 +280,9 @@ private:
         return found == clients_.end() ? nullptr : found->second.get();
     }
     bool has_others() const noexcept override { return transport_.has_other_loops(); }
+    bool is_elsewhere(std::uint64_t id) const noexcept override {
+        return transport_.is_elsewhere(id);
+    }
     std::size_t& data_bytes() noexcept override { return data_bytes_; }
     std::size_t max_data_bytes() const noexcept override { return max_data_; }
     host* daemon() const noexcept override { return daemon_.get(); }

@@ -106,6 +106,8 @@ public:
     /// To clients of other loops, if there are any. False as send_to_all().
     virtual bool send_elsewhere(script_receivers to, std::string_view text) = 0;
     virtual bool has_other_loops() const noexcept = 0;
+    /// True if another loop of this server gives its clients such numbers.
+    virtual bool is_elsewhere(std::uint64_t /*id*/) const noexcept { return false; }
     /// Flushes what was sent to the client, and closes it.
     virtual void disconnect(script_client& of) = 0;
     /// on_auth or on_connect has refused the client: closes it, with the reason if there is one.

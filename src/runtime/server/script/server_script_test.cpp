@@ -909,6 +909,7 @@ TEST(server_library_rows, are_documented) {
         server::script_transport& transport() noexcept override { std::abort(); }
         server::script_client* find(std::uint64_t) noexcept override { return nullptr; }
         bool has_others() const noexcept override { return false; }
+        bool is_elsewhere(std::uint64_t) const noexcept override { return false; }
         std::vector<server::script_client*> all() override { return {}; }
         std::vector<server::script_client*> members(std::string_view) override { return {}; }
         void join(server::script_client&, std::string_view) override {}

@@ -13,6 +13,7 @@
 #include "runtime/server/script/server_script.hpp"
 #include "runtime/server/server_context.hpp"
 #include "serving/counters.hpp"
+#include "serving/loop_worker.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -25,11 +26,14 @@ namespace eddy::runtime::server {
 /// One loop's thread.
 class stream_transport final : public script_transport {
 public:
-    /// The references outlive it. `others` is null with one loop.
-    stream_transport(broadcast& out, exchange_end* others, server_context& of,
-                     serving::counters& counted, client_modes& modes, const config& chosen) noexcept
+    /// The references outlive it. `others` is null with one loop; `place` is then of no use.
+    stream_transport(broadcast& out, exchange_end* others, const serving::worker_place& place,
+                     server_context& of, serving::counters& counted, client_modes& modes,
+                     const config& chosen) noexcept
         : out_(out),
           others_(others),
+          index_(place.index),
+          loops_(place.count - 1),
           context_(of),
           counted_(counted),
           modes_(modes),
@@ -40,6 +44,9 @@ public:
     std::size_t send_to_each(const std::vector<script_client*>& to, std::string_view text) override;
     bool send_elsewhere(script_receivers to, std::string_view text) override;
     bool has_other_loops() const noexcept override { return others_ != nullptr; }
+    bool is_elsewhere(std::uint64_t id) const noexcept override {
+        return others_ != nullptr && id != 0 && id % loops_ != index_ % loops_;
+    }
     void disconnect(script_client& of) override;
     void refuse(script_client& of, std::string_view reason) override;
     void decide_claim(script_client& of, bool is_granted) override;
@@ -76,6 +83,8 @@ private:
 
     broadcast& out_;
     exchange_end* others_;
+    const std::size_t index_;  // of the worker, see connections::number_by()
+    const std::size_t loops_;  // that serve clients, beside the one that accepts
     server_context& context_;
     serving::counters& counted_;
     client_modes& modes_;
