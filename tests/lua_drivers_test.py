@@ -133,6 +133,45 @@ class Drivers(harness.EddyTest):
         self.assertEqual(self.ask("a"), "200 from the site")
         self.assertTrue(self.ask("b").startswith("404 "))
 
+    @harness.needs("tls")
+    def test_certificates_are_verified(self):
+        """By eddy.http() always, by the handshake of a socket where it is asked to."""
+        made, folder, site = harness.Certificates(self.folder()), self.folder(), free_port()
+        with open(os.path.join(folder, "a"), "w", encoding="utf-8") as file:
+            file.write("from the site")
+        before = os.environ.get("SSL_CERT_FILE")
+        self.addCleanup(lambda: os.environ.pop("SSL_CERT_FILE") if before is None else
+                        os.environ.__setitem__("SSL_CERT_FILE", before))
+        for is_known in True, False:
+            # The system's authorities are those of the environment.
+            os.environ["SSL_CERT_FILE"] = made.ca if is_known else made.client_cert
+            self.server("""
+                local port = %d
+                function on_message(client, text)
+                    if text == "http" then
+                        local got, why = eddy.http{url = "https://localhost:" .. port .. "/a", timeout = 20000}
+                        return self.send(client, got and got.status .. " " .. got.body or "no: " .. why)
+                    end
+                    local s = eddy.tcp()
+                    s:settimeout(20000)
+                    assert(s:connect("127.0.0.1", port))
+                    local name, verified = text:match("^(%%S+) (%%S+)$")
+                    local is_secure, why = s:sslhandshake(nil, name, verified == "verified")
+                    if not is_secure then return self.send(client, "no: " .. why) end
+                    s:send("GET /a HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n")
+                    self.send(client, (s:receive()))
+                end""" % site)
+            self.running.must("create", "http", "site", "-p", str(site), "--root", folder, "--tls", "--cert", made.cert,
+                              "--key", made.key, "-s")
+            answers = [self.ask(each) for each in ("http", "localhost verified", "other.example verified", "other.example any")]
+            if is_known:
+                self.assertEqual(answers[:2], ["200 from the site", "HTTP/1.1 200 OK"])
+            else:
+                self.assertEqual([each[:4] for each in answers[:2]], ["no: "] * 2, answers)
+            self.assertEqual(answers[2][:4], "no: ", answers)
+            self.assertEqual(answers[3], "HTTP/1.1 200 OK")
+            self.running.stop()
+
     def test_a_module_that_is_not_there(self):
         self.server("function on_message(client, text) self.send(client, select(2, pcall(require, 'none'))) end")
         self.assertIn(f"module 'none' not found: no file {MODULES}/none.lua", self.ask("x"))

@@ -2,6 +2,7 @@
 """Scripts against a daemon: eddy lua run, its functions and its declarative form, and eddy lua check."""
 
 import os
+import re
 import unittest
 
 import harness
@@ -156,6 +157,35 @@ class LuaRun(harness.EddyTest):
     def test_the_name_of_another_program(self):
         answer = self.running.run("--lua", "-", "a", stdin="print(...)")
         self.assertEqual((answer.status, answer.out), (0, "a\n"), answer.err)
+
+
+class FromSocketley(unittest.TestCase):
+    """docs/from-socketley.md: the flags, callbacks and functions of Socketley, and what stands for each."""
+
+    NAMES = """
+        -p -s -o -g -b -t -u --test --log --lua --max-connections --rate-limit --global-rate-limit --idle-timeout --drain
+        --reconnect --tls --cert --key --ca --mode --udp --master-pw --master-forward --http --http-cache --cache --upstream
+        --backend --strategy --protocol --health-check --health-interval --health-path --health-threshold --circuit-threshold
+        --circuit-timeout --retry --client-ca --client-cert --client-key --persistent --maxmemory --eviction --resp --replicate
+        on_start on_stop on_tick tick_ms on_connect on_disconnect on_auth on_message on_client_message on_send on_websocket
+        on_master_auth on_http_request on_route on_proxy_request on_proxy_response on_miss on_write on_delete on_expire
+        broadcast send connections protocol route unroute get_route owner_send owner_broadcast disconnect peer_ip ws_headers
+        clients multicast set_data get_data upstream_send upstream_broadcast upstreams join_group leave_group group_send pipe
+        unpipe get set del lpush rpush lpop rpop llen sadd srem sismember scard hset hget hdel hlen expire ttl persist publish
+        log create start stop remove list http set_timeout set_interval clear_timeout clear_interval json_encode json_decode
+        subscribe print""".split()
+
+    def test_each_has_its_cell(self):
+        with open(os.path.join(os.path.dirname(__file__), "../docs/from-socketley.md"), encoding="utf-8") as file:
+            rows = [re.split(r"(?<!\\)\|", line)[1:-1] for line in file if line.startswith("| ")]
+        named = set()
+        for row in rows:
+            self.assertEqual(len(row), 2, row)
+            there, here = (each.strip() for each in row)
+            self.assertTrue(there and here, row)
+            self.assertTrue(here != "–" or "cluster" in there, row)
+            named.update(re.findall(r"-{0,2}[a-z][-\w]*", there))
+        self.assertEqual([each for each in self.NAMES if each not in named], [])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 // Scripts of each type whose callbacks fail, one after the other and in each way: the failure is
 // counted and logged, and the runtime serves further, is loaded again, and stops.
 #include "runtime/client/testing.hpp"
+#include "runtime/http/script/testing.hpp"
+#include "runtime/http_testing.hpp"
 #include "runtime/proxy/script/testing.hpp"
 #include "runtime/scripting/callback_names.hpp"
 #include "runtime/testing.hpp"
@@ -136,6 +138,79 @@ TEST_P(spoilt_callback, of_a_server) {
             spoil_server);
 }
 
+/// The callbacks of a server that decide about requests, claims, and what is sent from outside.
+task<void> spoil_decisions(const attack& by, std::string callback) {
+    const temporary_folder folder;
+    const std::string file = folder.file("doors.lua");
+    std::ofstream(file) << script_of(by, callback, R"(
+        function on_http_request() trap("on_http_request") return 200, "well" end
+        function on_websocket() trap("on_websocket") end
+        function on_master_auth() trap("on_master_auth") return true end
+        function on_send() trap("on_send") end)");
+    subject s("server", with(with({{"lua", file}, {"mode", "master"}}), budgets));
+    co_await s.start();
+    const std::string upgrade =
+        "Upgrade: websocket\r\nConnection: Upgrade\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n";
+    for (const bool is_first : {true, false}) {
+        const auto fails = [&](std::string_view which) { return is_first && callback == which; };
+        {
+            talker web = co_await talker::to(s->local());
+            EXPECT_EQ((co_await get(web, "/", upgrade)).status(),
+                      fails("on_websocket") ? "500" : "101");
+            auto sent = co_await s->send("news");
+            EXPECT_EQ(sent.has_value(), !fails("on_send"));
+            EXPECT_EQ((co_await get_from(s, "/")).status(),
+                      fails("on_http_request") ? "500" : "200");
+            talker claims = co_await talker::to(s->local());
+            co_await claims.say("master sesame\n");
+            EXPECT_EQ(co_await claims.line(),
+                      fails("on_master_auth") ? "master: denied" : "master: ok");
+        }
+        co_await until([&] { return sample_of(*s, "master") == 0.0; });
+        EXPECT_EQ(errors(*s), 1) << "that of the first round";
+    }
+    co_await s->stop(10s);
+    EXPECT_TRUE(s.events.has(by.why));
+}
+
+TEST_P(spoilt_callback, of_a_servers_decisions) {
+    each_of({"on_http_request", "on_websocket", "on_master_auth", "on_send"}, spoil_decisions);
+}
+
+task<void> spoil_upstream(const attack& by, std::string callback) {
+    const temporary_folder folder;
+    const std::string file = folder.file("feed.lua");
+    std::ofstream(file) << script_of(by, callback, R"(
+        function on_upstream(n, text) self.broadcast(text) trap("on_upstream") end
+        function on_upstream_connect() trap("on_upstream_connect") end
+        function on_upstream_disconnect() trap("on_upstream_disconnect") end
+        function on_message(client, text) self.send(client, text) end)");
+    subject source("server", any_port);
+    co_await source.start();
+    subject s("server",
+              with(with({{"lua", file}, {"upstream", {source->local().to_string()}}}), budgets));
+    co_await s.start();
+    talker a = co_await talker::to(s->local());
+    co_await a.say("well\n");
+    EXPECT_EQ(co_await a.line(), "well");
+    co_await until([&] { return sample_of(*s, "upstreams_connected") == 1; });
+    for (const std::string_view each : {"first", "second"}) {
+        must_do(co_await source->send(std::string(each)));
+        EXPECT_EQ(co_await a.line(), each);
+    }
+    co_await source->stop(0s);
+    co_await until([&] { return errors(*s) >= 1; });
+    co_await a.say("well\n");
+    EXPECT_EQ(co_await a.line(), "well");
+    co_await s->stop(10s);
+    EXPECT_TRUE(s.events.has(by.why));
+}
+
+TEST_P(spoilt_callback, of_a_servers_upstreams) {
+    each_of({"on_upstream", "on_upstream_connect", "on_upstream_disconnect"}, spoil_upstream);
+}
+
 task<void> spoil_client(const attack& by, std::string callback) {
     const temporary_folder folder;
     const std::string file = folder.file("feed.lua");
@@ -183,14 +258,17 @@ task<void> spoil_proxy(const attack& by, std::string callback) {
         function on_stop() trap("on_stop") end
         function on_tick() trap("on_tick") end
         function on_reload() trap("on_reload") end
-        function on_route() trap("on_route") end)"),
+        function on_route() trap("on_route") end
+        function on_proxy_request() trap("on_proxy_request") end
+        function on_proxy_response() trap("on_proxy_response") end)"),
                                      budgets);
     if (callback == "on_start") {
         EXPECT_TRUE(co_await start_fails(*(*s), by, callback));
         co_return;
     }
     EXPECT_TRUE(co_await s.has_started());
-    EXPECT_THAT(co_await s.ask("/a"), StartsWith(callback == "on_route" ? "500" : "200 0/a"));
+    const bool is_of_requests = callback == "on_route" || callback.starts_with("on_proxy_");
+    EXPECT_THAT(co_await s.ask("/a"), StartsWith(is_of_requests ? "500" : "200 0/a"));
     if (callback == "on_reload") co_await reload_fails(*(*s), by);
     if (callback != "on_stop") co_await until([&] { return errors(*(*s)) >= 1; });
     EXPECT_EQ(co_await s.ask("/b"), "200 0/b");
@@ -199,7 +277,36 @@ task<void> spoil_proxy(const attack& by, std::string callback) {
 }
 
 TEST_P(spoilt_callback, of_a_proxy) {
-    each_of({"on_start", "on_stop", "on_tick", "on_reload", "on_route"}, spoil_proxy);
+    each_of({"on_start", "on_stop", "on_tick", "on_reload", "on_route", "on_proxy_request",
+             "on_proxy_response"},
+            spoil_proxy);
+}
+
+task<void> spoil_site(const attack& by, std::string callback) {
+    http::testing::scripted_site s(script_of(by, callback, R"(
+        tick_ms = 10
+        function on_start() trap("on_start") end
+        function on_stop() trap("on_stop") end
+        function on_tick() trap("on_tick") end
+        function on_reload() trap("on_reload") end
+        function on_http_request() trap("on_http_request") end)"),
+                                   budgets);
+    if (callback == "on_start") {
+        EXPECT_TRUE(co_await start_fails(*(*s), by, callback));
+        co_return;
+    }
+    EXPECT_TRUE(co_await s.has_started());
+    EXPECT_THAT(co_await s.ask("GET /a.txt"),
+                StartsWith(callback == "on_http_request" ? "500" : "200 the file"));
+    if (callback == "on_reload") co_await reload_fails(*(*s), by);
+    if (callback != "on_stop") co_await until([&] { return errors(*(*s)) >= 1; });
+    EXPECT_EQ(co_await s.ask("GET /a.txt"), "200 the file");
+    co_await s->stop(10s);
+    EXPECT_TRUE(callback == "on_reload" || (*s).events.has(by.why));
+}
+
+TEST_P(spoilt_callback, of_a_site) {
+    each_of({"on_start", "on_stop", "on_tick", "on_reload", "on_http_request"}, spoil_site);
 }
 
 TEST(script_names, are_those_of_all_types) {
@@ -210,6 +317,10 @@ TEST(script_names, are_those_of_all_types) {
     for (const type& each : types()) {
         if (each.script_functions == nullptr) continue;
         const std::vector<std::string> functions = each.script_functions();
+        if (each.name == "cache") {  // its scripts run on threads, without a loop's functions
+            EXPECT_THAT(functions, ::testing::ElementsAre("log", "name", "state", "type"));
+            continue;
+        }
         for (const char* const name : {"log", "name", "json.encode", "timer.after", "http", "tcp",
                                        "cache", "publish", "create", "reload_lua"})
             EXPECT_THAT(functions, ::testing::Contains(name)) << each.name;
