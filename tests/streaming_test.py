@@ -142,6 +142,33 @@ class Streams(harness.EddyTest):
                                         b'data: {"content":"words "}\n\ndata: [DONE]\n\n'), answer)
         self.assertIn(b"user 7.", answer_of(new_client(self.path, b'{"user_id":7}')))
 
+    @harness.needs("scripts")
+    def test_a_script_with_a_mistake_is_refused_before_anything_changes(self):
+        script = os.path.join(self.folder(), "answer.lua")
+
+        def write(text):
+            with open(script, "w", encoding="utf-8") as file:
+                file.write(text)
+
+        words = ("create", "stream", "llm", "--handoff", f"unix://{self.path}", "--source", "lua", "--lua", script)
+        faults = (("function handle(request) sned('x') end function on_strt() end",
+                   "answer.lua:1: there is no callback on_strt; did you mean on_start?"),
+                  ("function handle(request)\n self.lgo('x') end",
+                   "answer.lua:2: there is no function self.lgo; did you mean self.log?"),
+                  ("function handle(", "answer.lua:1: "), ("x = 1", "handle"))
+        for text, fault in faults:
+            write(text)
+            for flags in (), ("-s",):
+                self.assert_refused(self.running.run(*words, *flags), 1, "--lua", fault)
+            self.assertEqual(self.running.list(), {})
+        write("function handle(request) send('fine') end")
+        self.running.must(*words, "-s")
+        for text, fault in faults:
+            write(text)
+            for command in ("edit", "llm", "--max-connections", "7"), ("reload-lua", "llm"):
+                self.assert_refused(self.running.run(*command), 1, fault)
+        self.assertIn(b"fine", answer_of(new_client(self.path, b'{"user_id":7}')))
+
     def test_it_is_seen_and_drained(self):
         self.create("--delay", "10ms", "--messages", "20")
         clients = [new_client(self.path, json.dumps({"user_id": i}).encode()) for i in range(50)]

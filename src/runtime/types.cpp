@@ -157,7 +157,7 @@ type stream_type() {
             [](const settings& chosen) -> outcome<> {
                 auto read = stream::read_config(chosen);
                 if (!read) return std::unexpected(read.error());
-                return {};
+                return read->script ? stream::try_stream_script(read->script) : outcome<>();
             }};
 }
 

@@ -107,7 +107,11 @@ outcome<std::unique_ptr<source>> make_lua_source(sessions& in, source::observer&
     return std::make_unique<scripted_source>(in, owner, chosen, name, std::move(daemon), lines);
 }
 
-task<outcome<>> try_stream_script(script_config from) {
+outcome<> try_stream_script(const script_config& from) {
+    return try_script(stream_script_type({}, nullptr), from);
+}
+
+task<outcome<>> try_stream_script_in_slices(script_config from) {
     return try_script_in_slices(stream_script_type({}, nullptr), std::move(from));
 }
 
