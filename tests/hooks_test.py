@@ -79,6 +79,65 @@ class HooksTest(harness.EddyTest):
 
 
 @harness.on_each_backend
+class Names(HooksTest):
+    """Scripts without a database: what is checked of them before they are run."""
+
+    FAULTS = (("x = 1\nfunction on_mis(key) end", "hooks.lua:2: there is no callback on_mis; did you mean on_miss?"),
+              ("function on_miss(key)\n  self.lgo(key)\nend",
+               "hooks.lua:2: there is no function self.lgo; did you mean self.log?"))
+
+    def setUp(self):
+        if "scripts" not in harness.parts():
+            self.skipTest("no scripts in this build")
+        self.script = os.path.join(self.folder(), "hooks.lua")
+
+    def write(self, text):
+        with open(self.script, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+
+    def test_wrong_names_are_refused_before_anything_changes(self):
+        daemon = self.daemon()
+        for flags in (), ("-s",):
+            for text, fault in (*self.FAULTS, ("function on_miss(", "hooks.lua:2: ")):
+                self.write(text)
+                for option in "--hooks", "--lua":
+                    made = daemon.run("create", "cache", "c", "-p", str(free_port()), option, self.script, *flags)
+                    self.assert_refused(made, 1, fault)
+                self.assertEqual(daemon.list(), {})
+                self.assert_refused(daemon.run("lua", "check", self.script), 1, fault)
+        self.write("function on_miss(key) return 'old' end")
+        c = self.cache(daemon, self.script)
+        self.assertEqual(c("GET", "a"), b"old")
+        before = daemon.show("c")["options"]
+        for text, fault in self.FAULTS:
+            self.write(text)
+            for command in (("edit", "c", "--hook-retries", "3"), ("reload", "c"), ("reload-lua", "c")):
+                self.assert_refused(daemon.run(*command), 1, fault)
+            self.assertEqual(c("GET", "b"), b"old", "by a connection that nothing has ended")
+            self.assertEqual(daemon.show("c")["options"], before)
+            self.assert_refused(daemon.run("lua", "check", "--type", "cache", self.script), 1,
+                                fault.replace("there is no callback", "a cache runtime has no callback"))
+        # An edit of a stopped cache is checked, too.
+        daemon.must("stop", "c")
+        self.assert_refused(daemon.run("edit", "c", "--hook-retries", "3"), 1, self.FAULTS[-1][1])
+        self.write("function on_miss(key) return 'new' end")
+        daemon.must("edit", "c", "--hook-retries", "3")
+        daemon.must("start", "c")
+        self.assertEqual(self.client()("GET", "a"), b"new")
+
+    def test_one_that_only_fails_is_seen_and_its_lines_are_in_the_log(self):
+        daemon = self.daemon()
+        self.write("function on_miss(key) self.log('warn', 'asked') if key ~= 'good' then error('no answer') end return 1 end")
+        c = self.cache(daemon, self.script)
+        for i in range(10):
+            self.assertTrue(c("GET", f"k{i}").startswith("-ERR on_miss failed"))
+        eventually(lambda: "the last 10 calls of its script failed" in daemon.must("ls", "--wide"), "it says so")
+        self.assertIn("hooks: warn: asked", daemon.must("logs", "c"))
+        self.assertEqual(c("GET", "good"), b"1")
+        eventually(lambda: "calls of its script failed" not in daemon.must("ls", "--wide"), "it has recovered")
+
+
+@harness.on_each_backend
 class PostgresHooks(HooksTest):
     SCRIPT = os.path.join(EXAMPLES, "postgres.lua")
 

@@ -4,6 +4,7 @@
 #include "cache/script/hook_script.hpp"
 #include "runtime/cache/cache_hooks.hpp"
 #include "runtime/cache/cache_server.hpp"
+#include "runtime/cache/hook_check.hpp"
 #include "runtime/client/client_runtime.hpp"
 #include "runtime/client/options.hpp"
 #include "runtime/client/script/client_library.hpp"
@@ -62,29 +63,33 @@ type server_type() {
 }
 
 type cache_type() {
-    return {"cache",
-            "keeps keys and values in memory, for Redis clients",
-            table_of(cache::option_rows()),
-            [](creation from) -> std::unique_ptr<instance> {
-                return std::make_unique<cache::cache_server>(std::move(from));
-            },
-            [](const settings& chosen) -> outcome<> {
-                auto read = cache::read_config(chosen);
-                if (!read) return std::unexpected(read.error());
-                return {};
-            },
-            [](const settings& chosen) -> duration {
-                // A dump file of a terabyte; a script that connects to a backend and is sent the
-                // rest.
-                duration longer = chosen.has("dir") ? duration(std::chrono::hours(1)) : duration{};
-                if (chosen.has("hooks"))
-                    longer +=
-                        cache::cache_hooks::load_patience + duration(chosen.number("hook-flush"));
-                return longer;
-            },
-            type::restart_clients::wait,
-            {},
-            eddy::cache::password_parameters};
+    type made{
+        "cache",
+        "keeps keys and values in memory, for Redis clients",
+        table_of(cache::option_rows()),
+        [](creation from) -> std::unique_ptr<instance> {
+            return std::make_unique<cache::cache_server>(std::move(from));
+        },
+        [](const settings& chosen) -> outcome<> {
+            auto read = cache::read_config(chosen);
+            if (!read) return std::unexpected(read.error());
+            return {};
+        },
+        [](const settings& chosen) -> duration {
+            // A dump file of a terabyte; a script that connects to a backend and is sent the
+            // rest.
+            duration longer = chosen.has("dir") ? duration(std::chrono::hours(1)) : duration{};
+            if (chosen.has("hooks"))
+                longer += cache::cache_hooks::load_patience + duration(chosen.number("hook-flush"));
+            return longer;
+        },
+        type::restart_clients::wait,
+        {},
+        eddy::cache::password_parameters};
+    made.check_files = [](const settings& chosen) -> outcome<> {
+        return chosen.has("hooks") ? cache::check_hook_file(chosen.text("hooks")) : outcome<>();
+    };
+    return made;
 }
 
 type http_type() {
@@ -222,6 +227,7 @@ std::vector<std::string> (*functions_of_type(std::string_view type))() {
     if (type == "http") return http::site_functions;
     if (type == "proxy") return proxy::proxy_functions;
     if (type == "stream") return stream::stream_functions;
+    if (type == "cache") return cache::hook_script_functions;
     return nullptr;
 }
 

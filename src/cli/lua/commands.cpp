@@ -136,8 +136,8 @@ script::script_names names_of(const context& with, std::string_view chosen) {
         }
         const std::vector<std::string> made = each.functions();
         known.functions.insert(known.functions.end(), made.begin(), made.end());
-        // Sites have none of their name.
-        if (each.name != "http") known.tables.push_back(each.name);
+        // Sites and caches have none of their name.
+        if (each.name != "http" && each.name != "cache") known.tables.push_back(each.name);
     }
     if (!has_all) known.functions.clear();
     return known;

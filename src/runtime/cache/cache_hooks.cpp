@@ -7,6 +7,7 @@
 
 #include "runtime/cache/cache_context.hpp"
 #include "runtime/cache/cache_metrics.hpp"
+#include "runtime/cache/hook_check.hpp"
 #include "runtime/scripting/script_options.hpp"
 
 #include <fmt/format.h>
@@ -38,7 +39,7 @@ constexpr metric hook_tick_errors_total{.name = "hook_tick_errors_total",
                                         .help = "Calls of on_tick that failed."};
 
 task<outcome<script_file>> read_file(const hook_config& chosen) {
-    return read_script_in_background("--hooks", chosen.file, cache_hooks::max_script_bytes);
+    return read_script_in_background("--hooks", chosen.file, max_hook_script_bytes);
 }
 
 bool have_same(const eddy::cache::hook_functions& a,
@@ -116,6 +117,7 @@ private:
     }
     void thread_ticked(std::string fault) override {
         ++of_.ticks_;
+        of_.note_end(!fault.empty());
         if (fault.empty()) return;
         ++of_.failed_ticks_;
         of_.note(std::move(fault));
@@ -150,7 +152,7 @@ outcome<std::unique_ptr<cache_hooks::crew>> cache_hooks::make_crew(const std::st
     try {
         script::script_threads_options chosen;
         chosen.threads = threads;
-        chosen.text = text;
+        chosen.text = with_hook_functions(text, owner_);
         chosen.name = name;
         chosen.owner = owner_;
         chosen.functions = eddy::cache::hook_names;
@@ -192,6 +194,8 @@ task<outcome<>> cache_hooks::await_all_of(crew& one, bool (crew::*are_there)() c
 task<outcome<std::unique_ptr<cache_hooks::crew>>> cache_hooks::load() {
     auto script = co_await read_file(config_);
     if (!script) co_return std::unexpected(script.error());
+    if (auto named = co_await check_hook_names(*script); !named)
+        co_return std::unexpected(named.error());
     auto made = make_crew(script->text, script->name, config_.threads);
     if (!made) co_return std::unexpected(made.error());
     if (auto all = co_await await_all_of(**made, &crew::has_loaded); !all)
@@ -246,6 +250,7 @@ task<outcome<bool>> cache_hooks::reload() {
     if (auto begun = co_await begin(**loaded); !begun) co_return std::unexpected(begun.error());
     retired_at_ = loop::current().now();
     retired_.push_back(std::exchange(crew_, std::move(*loaded)));
+    calls_.errors_in_a_row = 0;
     notify();
     co_return true;
 }
@@ -275,7 +280,15 @@ void cache_hooks::attach(cache_context& to) {
     hooks_ = &read_through::attach(to.engine, options, *this);
 }
 
+void cache_hooks::note_end(bool has_failed) noexcept {
+    if (has_failed)
+        calls_.note_error(script::script_failed);
+    else
+        calls_.errors_in_a_row = 0;
+}
+
 void cache_hooks::finish(hook_answer&& answer) {
+    note_end(answer.result.failed);
     if (answer.result.failed) note("failed: " + answer.error);
     answers_.push_back(std::move(answer.result));
     notify();

@@ -11,6 +11,7 @@
 #include "cache/script/hook_script.hpp"
 #include "runtime/cache/config/hook_config.hpp"
 #include "runtime/metrics.hpp"
+#include "runtime/scripting/script_metrics.hpp"
 #include "script/script_threads.hpp"
 #include "serving/journal.hpp"
 
@@ -32,7 +33,6 @@ struct cache_context;
 /// One loop's thread. Life: prepare(), attach(), run() as a task, flush(), then the end of run().
 class cache_hooks final : eddy::cache::hook_host {
 public:
-    static constexpr std::size_t max_script_bytes = std::size_t{4} << 20;
     /// Time limit of the threads for loading the script, which may connect to a backend then.
     static constexpr duration load_patience = std::chrono::seconds(30);
     /// Within a second so many lines go to the journal; the others are counted.
@@ -64,6 +64,8 @@ public:
     /// the threads. Notes in the journal what was lost. run() must still be at work.
     task<void> flush();
     void count(metrics& into) const;
+    /// Lack of a cache whose script only fails, see instance::fault(); else empty.
+    std::string fault() const { return calls_.fault(owner_); }
 
 private:
     class call;
@@ -81,6 +83,7 @@ private:
     void finish(eddy::cache::hook_answer&& answer);
     void notify() noexcept;
     void note(std::string line);
+    void note_end(bool has_failed) noexcept;
     void report_lost();
     task<result<>> wait_for_something();
 
@@ -93,6 +96,7 @@ private:
     time_point retired_at_{};                     // the last of them
     std::uint64_t ticks_ = 0;
     std::uint64_t failed_ticks_ = 0;
+    script_tallies calls_;  // of them, the errors in a row alone
     eddy::cache::read_through* hooks_ = nullptr;
     std::deque<eddy::cache::hook_result> answers_;
     event something_;

@@ -2,7 +2,9 @@
 #include <eddy/io/scope.hpp>
 
 #include "base/files/temporary_folder.hpp"
+#include "runtime/scripting/script_limits.hpp"
 #include "runtime/testing.hpp"
+#include "runtime/type.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,6 +14,7 @@
 #include <iterator>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace eddy::runtime {
@@ -26,9 +29,15 @@ EDDY_ON_EVERY_KERNEL_IO_BACKEND(cache_hooks);
 /// A folder with a script, whose global FOLDER names it. Its backend is a file a key.
 class backend {
 public:
-    explicit backend(std::string_view script) {
+    explicit backend(std::string_view script) { replace(script); }
+    /// Another script, with the same functions in front.
+    void replace(std::string_view script) const {
         std::ofstream file(folder.file("hooks.lua"));
         file << "FOLDER = '" << folder.path() << "/'\n" << usual << script;
+    }
+    /// One with nothing in front.
+    void replace_all(std::string_view script) const {
+        std::ofstream(folder.file("hooks.lua")) << script;
     }
     json options(json more = json::object()) const {
         // A test of the deadline sets it; no other one depends on how fast the machine is.
@@ -262,6 +271,45 @@ TEST_P(cache_hooks, a_script_may_fail_in_any_way) {
     });
 }
 
+TEST_P(cache_hooks, each_callback_may_fail_and_the_next_call_does_not) {
+    run([&]() -> task<void> {
+        for (const auto& [statements, why] :
+             {std::pair("error('spoilt')", "spoilt"),
+              std::pair("return ('x'):rep(1e9)", "not enough memory"),
+              std::pair("local function f() return (('x'):gsub('x', f)) end f()", "overflow"),
+              std::pair("coroutine.yield(1)", "attempt to yield")}) {
+            const backend store(
+                "local bad = {on_miss = true, on_write = true, on_delete = true, on_expire = "
+                "true}\n"
+                "local function trap(name)\n"
+                "    if not bad[name] then return end\n"
+                "    bad[name] = nil " +
+                std::string(statements) +
+                "\nend\n"
+                "function on_miss() trap('on_miss') return 'v' end\n"
+                "function on_write() trap('on_write') end\n"
+                "function on_delete() trap('on_delete') end\n"
+                "function on_expire() trap('on_expire') end");
+            subject cache("cache", store.options({{"hook_threads", 1}}));
+            co_await cache.start();
+            talker c = co_await talker::to(cache->local());
+            EXPECT_THAT(co_await value_of(c, "GET a"), StartsWith("-ERR on_miss failed"));
+            EXPECT_EQ(co_await value_of(c, "GET a"), "v");
+            double failed = 1;
+            for (const char* const change : {"SET b 1", "DEL b", "SET c 1 PX 1"}) {
+                co_await c.say(std::string(change) + "\r\n");
+                static_cast<void>(co_await c.line());
+                ++failed;
+                co_await until([&] { return counted(cache, "hook_errors_total") == failed; });
+                co_await until([&] { return counted(cache, "hook_queued_keys") == 0; });
+            }
+            EXPECT_TRUE(cache.events.has(why)) << why;
+            EXPECT_EQ(counted(cache, "hook_lost_total"), 0);
+            co_await cache->stop(1s);
+        }
+    });
+}
+
 TEST_P(cache_hooks, a_script_that_does_not_return_is_stopped) {
     run([&]() -> task<void> {
         const backend store(R"(
@@ -294,13 +342,126 @@ TEST_P(cache_hooks, a_bad_script_does_not_start) {
         };
         EXPECT_THAT(co_await failure("function on_miss("), HasSubstr("hooks.lua:"));
         EXPECT_THAT(co_await failure("error('no backend')"), HasSubstr("no backend"));
-        EXPECT_THAT(co_await failure("on_mis = read"), HasSubstr("defines none of on_miss"));
+        EXPECT_THAT(co_await failure("other = read"), HasSubstr("defines none of on_miss"));
+        EXPECT_THAT(co_await failure("on_mis = read"),
+                    HasSubstr("there is no callback on_mis; did you mean on_miss?"));
         subject absent("cache", {{"port", 0}, {"hooks", "/nowhere/hooks.lua"}});
         EXPECT_THAT(co_await absent.failure_to_start(), HasSubstr("cannot be read"));
         subject relative("cache", {{"port", 0}, {"hooks", "hooks.lua"}});
         EXPECT_THAT(co_await relative.failure_to_start(), HasSubstr("write the whole path"));
         subject alone("cache", {{"port", 0}, {"hook_threads", 3}});
         EXPECT_THAT(co_await alone.failure_to_start(), HasSubstr("without --hooks FILE"));
+    });
+}
+
+TEST_P(cache_hooks, a_script_with_names_that_there_are_not_is_refused) {
+    run([&]() -> task<void> {
+        const backend store("function on_miss() return 'old' end");
+        subject cache("cache", store.options());
+        co_await cache.start();
+        const auto message = [](const auto& done) {
+            return done ? std::string() : done.error().message;
+        };
+        for (const auto& [script, fault] :
+             {std::pair(
+                  "function on_miss() end\nfunction on_wrte() end",
+                  "--hooks: hooks.lua:2: there is no callback on_wrte; did you mean on_write?"),
+              std::pair("function on_miss()\n self.lgo('x')\nend",
+                        "--hooks: hooks.lua:2: there is no function self.lgo; did you mean "
+                        "self.log?"),
+              std::pair("function on_miss() return eddy.cache('c'):get('x') end",
+                        "--hooks: hooks.lua:1: there is no function eddy.cache")}) {
+            store.replace_all(script);
+            const auto checked = find_type("cache")->check_files(cache.parse(store.options()));
+            EXPECT_EQ(message(checked), fault);
+            EXPECT_EQ(message(co_await cache->reload_script()), fault);
+            EXPECT_EQ(message(co_await cache->reread()), fault);
+            auto next = cache.parse(store.options({{"max_queue", "2MiB"}}));
+            EXPECT_EQ(message(co_await cache->check_restart(std::move(next), false)), fault);
+        }
+        store.replace_all("function on_miss(");
+        EXPECT_THAT(message(find_type("cache")->check_files(cache.parse(store.options()))),
+                    HasSubstr("hooks.lua:1: "));
+        store.remove("hooks.lua");
+        EXPECT_THAT(message(find_type("cache")->check_files(cache.parse(store.options()))),
+                    HasSubstr("cannot be read"));
+        talker c = co_await talker::to(cache->local());
+        EXPECT_EQ(co_await value_of(c, "GET a"), "old");
+        // Names of other types' callbacks are known: a script may be for several.
+        store.replace_all("function on_miss() return 'new' end function on_message() end");
+        must_do(co_await cache->reload_script());
+        EXPECT_EQ(co_await value_of(c, "GET b"), "new");
+        co_await cache->stop(1s);
+    });
+}
+
+TEST_P(cache_hooks, a_cache_is_degraded_while_its_script_only_fails) {
+    run([&]() -> task<void> {
+        const backend store(
+            "function on_miss(key)\n"
+            "    if there('down') then error('the backend is down', 0) end\n"
+            "    return 'v'\n"
+            "end");
+        subject cache("cache", store.options());
+        co_await cache.start();
+        talker c = co_await talker::to(cache->local());
+        store.touch("down");
+        const auto fail_once = [&](std::uint64_t key) -> task<void> {
+            EXPECT_THAT(co_await value_of(c, "GET k" + std::to_string(key)),
+                        StartsWith("-ERR on_miss failed"));
+        };
+        for (int round = 0; round < 2; ++round) {
+            for (std::uint64_t i = 0; i < script_errors_until_degraded; ++i) {
+                EXPECT_EQ(cache->fault(), "");
+                co_await fail_once(i);
+            }
+            EXPECT_THAT(cache->fault(), HasSubstr("the last 10 calls of its script failed"));
+            if (round == 0) {
+                store.remove("down");
+                EXPECT_EQ(co_await value_of(c, "GET back"), "v");
+                EXPECT_EQ(cache->fault(), "");
+                store.touch("down");
+            } else {
+                must_do(co_await cache->reload_script());
+                EXPECT_EQ(cache->fault(), "") << "the script is another one";
+            }
+        }
+        co_await cache->stop(1s);
+        EXPECT_EQ(cache->fault(), "");
+    });
+}
+
+TEST_P(cache_hooks, a_script_logs_by_the_functions_of_other_types) {
+    run([&]() -> task<void> {
+        const backend store("");
+        // The first line names an interpreter, and counts.
+        store.replace_all(R"(#!/usr/bin/lua
+            function on_miss(key)
+                if key == 'wrong' then self.log('loud', 'x') end
+                if key == 'nothing' then eddy.log({}) end
+                self.log('asked for ' .. key)
+                eddy.log('warn', key)
+                socketley.log('info', 5)
+                print(self.type, type(self.name), self.state)
+                return 'fine'
+            end)");
+        subject cache("cache", store.options());
+        co_await cache.start();
+        talker c = co_await talker::to(cache->local());
+        EXPECT_EQ(co_await value_of(c, "GET a"), "fine");
+        for (const std::string_view line :
+             {"hooks: asked for a", "hooks: warn: a", "hooks: 5", "hooks: cache string running"})
+            EXPECT_TRUE(cache.events.has(line)) << line;
+        EXPECT_THAT(co_await value_of(c, "GET wrong"), StartsWith("-ERR on_miss failed"));
+        EXPECT_TRUE(cache.events.has("hooks.lua:3: log() knows the levels"));
+        EXPECT_THAT(co_await value_of(c, "GET nothing"), StartsWith("-ERR on_miss failed"));
+        EXPECT_TRUE(cache.events.has("hooks.lua:4: log() takes a text, or a level and a text"));
+        store.replace_all(
+            "\xef\xbb\xbf"
+            "function on_miss() return self.name end");
+        must_do(co_await cache->reload_script());
+        EXPECT_THAT(co_await value_of(c, "GET b"), ::testing::Not(StartsWith("-")));
+        co_await cache->stop(1s);
     });
 }
 

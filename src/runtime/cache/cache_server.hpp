@@ -89,6 +89,9 @@ private:
     void retire(const serving::loop_worker& last) override;
     task<void> end() override;
     void add_counts(metrics& to) const override;
+    std::string lack() const override {
+        return run_ && run_->hooks ? run_->hooks->fault() : std::string();
+    }
     task<outcome<bool>> reread_files() override;
     std::string_view refusal() const override { return cache_worker::refusal; }
     serving::admission* connection_check() noexcept override { return this; }

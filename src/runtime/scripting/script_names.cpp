@@ -6,7 +6,6 @@
 #include <eddy/io/loop.hpp>
 
 #include "runtime/scripting/callback_names.hpp"
-#include "script/script_check.hpp"
 
 #include <fmt/format.h>
 
@@ -19,6 +18,7 @@ namespace {
 
 /// A larger text is read by another thread.
 constexpr std::size_t largest_at_once = 64 * 1024;
+constexpr std::string_view usual_option = "--lua";
 
 /// With the callback that streams must have.
 constexpr std::string_view listing = R"lua(
@@ -52,13 +52,6 @@ const script::script_names& names_of(const script_type& type) {
     return all.emplace(type.callbacks.data(), std::move(made)).first->second;
 }
 
-outcome<> check(const script::script_names& known, const script_file& from) {
-    for (const script::name_fault& each : script::check_names(from.text, known))
-        if (!each.is_warning)
-            return refuse(400, fmt::format("--lua: {}:{}: {}", from.name, each.line, each.text));
-    return {};
-}
-
 }  // namespace
 
 std::vector<std::string> functions_of(const script_type& type) {
@@ -81,18 +74,32 @@ std::vector<std::string> functions_of(const script_type& type) {
     return made;
 }
 
+outcome<> check_script_names(const script::script_names& known, std::string_view option,
+                             const script_file& from) {
+    for (const script::name_fault& each : script::check_names(from.text, known))
+        if (!each.is_warning)
+            return refuse(400,
+                          fmt::format("{}: {}:{}: {}", option, from.name, each.line, each.text));
+    return {};
+}
+
+task<outcome<>> check_script_names_in_background(const script::script_names& known,
+                                                 std::string_view option, const script_file& from) {
+    // A simulated loop has no other threads.
+    if (from.text.size() <= largest_at_once || loop::current().kind() == io_backend_kind::sim)
+        co_return check_script_names(known, option, from);
+    auto done =
+        co_await run_blocking(readers(), [&] { return check_script_names(known, option, from); });
+    if (!done) co_return refuse(503, fmt::format("{}: {}", option, done.error().message()));
+    co_return std::move(*done);
+}
+
 outcome<> check_script_names(const script_type& type, const script_file& from) {
-    return check(names_of(type), from);
+    return check_script_names(names_of(type), usual_option, from);
 }
 
 task<outcome<>> check_script_names_in_background(const script_type& type, const script_file& from) {
-    const script::script_names& known = names_of(type);
-    // A simulated loop has no other threads.
-    if (from.text.size() <= largest_at_once || loop::current().kind() == io_backend_kind::sim)
-        co_return check(known, from);
-    auto done = co_await run_blocking(readers(), [&] { return check(known, from); });
-    if (!done) co_return refuse(503, fmt::format("--lua: {}", done.error().message()));
-    co_return std::move(*done);
+    return check_script_names_in_background(names_of(type), usual_option, from);
 }
 
 }  // namespace eddy::runtime

@@ -6,8 +6,10 @@
 
 #include "base/problem.hpp"
 #include "runtime/scripting/loop_script.hpp"
+#include "script/script_check.hpp"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace eddy::runtime {
@@ -22,5 +24,12 @@ outcome<> check_script_names(const script_type& type, const script_file& from);
 
 /// The same for a loop, which does not wait for a large one.
 task<outcome<>> check_script_names_in_background(const script_type& type, const script_file& from);
+
+// The same of a script with other names than those of a type, which `option` has named, such as
+// "--hooks". `known` and `option` are in static storage.
+outcome<> check_script_names(const script::script_names& known, std::string_view option,
+                             const script_file& from);
+task<outcome<>> check_script_names_in_background(const script::script_names& known,
+                                                 std::string_view option, const script_file& from);
 
 }  // namespace eddy::runtime
