@@ -72,6 +72,11 @@ final class Connection {
         return !isClosed;
     }
 
+    /** For tests. */
+    Guard guardOfReads() {
+        return reading;
+    }
+
     // ---- the watcher's thread
 
     /** The peer has signalled; or, over the socket, it is ready. */

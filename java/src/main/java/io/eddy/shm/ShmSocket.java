@@ -372,6 +372,11 @@ public class ShmSocket extends java.net.Socket {
         return its != null && its.sharesMemory();
     }
 
+    /** For tests. */
+    Guard guardOfReads() {
+        return connection.guardOfReads();
+    }
+
     // ---- addresses
 
     /** That of the listener, null before connect(); unnamed of an accepted socket and of a pair. */

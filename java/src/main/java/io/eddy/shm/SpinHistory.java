@@ -4,9 +4,10 @@ package io.eddy.shm;
 /** What the waits of one direction have brought. One thread at a time. */
 final class SpinHistory {
     /** Longest spin before a sleep, about twice what a wake-up costs on other processors. */
-    private static final long MAX_SPIN_NS = 50_000;
+    static final long MAX_SPIN_NS = 50_000;
     private static final long LEAST_NS = 2_000;
-    private static final long LONGEST_COUNTED_NS = 1_000_000;
+    /** One wait for a peer that another program kept from running says little about the next ones. */
+    private static final long LONGEST_COUNTED_NS = 2 * MAX_SPIN_NS;
     private static final int RETRY_EVERY = 64;
 
     private final ShmOptions.Waiting how;

@@ -9,11 +9,13 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.InputStream;
 import java.net.SocketException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -95,6 +97,95 @@ class GuardTest {
         assertFalse(guard.tryEnter());
         assertFalse(guard.tryEnterBiased());
         assertFalse(guard.close());
+    }
+
+    /** Threads that wait in a call of one direction cost nothing while nothing comes, and one wake-up a call at most. */
+    @Test
+    void threadsThatWaitForTheirTurnSleep() throws Exception {
+        int threads = 100;
+        ShmSocket[] both = ShmSocket.pair(ShmOptions.DEFAULT);
+        InputStream in = both[1].getInputStream();
+        AtomicInteger read = new AtomicInteger();
+        List<CompletableFuture<Void>> readers = new ArrayList<>();
+        for (int t = 0; t < threads; ++t) {
+            readers.add(inThread(() -> {
+                while (in.read() >= 0) {
+                    read.incrementAndGet();
+                }
+                return null;
+            }));
+        }
+        Guard guard = both[1].guardOfReads();
+        eventually("all wait", () -> guard.parkedCount() == threads - 1);
+        long before = guard.wakeUps();
+        int bytes = 200;
+        for (int i = 1; i <= bytes; ++i) {
+            int expected = i;
+            both[0].getOutputStream().write(i);
+            eventually("a byte is read", () -> read.get() == expected);
+        }
+        eventually("all wait again", () -> guard.parkedCount() == threads - 1);
+        // A park may end for no reason, but hardly ever does.
+        assertTrue(guard.wakeUps() - before <= 2 * bytes, guard.wakeUps() - before + " wake-ups");
+        both[0].shutdownOutput();
+        for (CompletableFuture<Void> each : readers) {
+            get(each);
+        }
+        assertEquals(0, guard.parkedCount());
+        both[0].close();
+        both[1].close();
+    }
+
+    @Test
+    void closeEndsAllThatWait() throws Exception {
+        for (boolean isBiased : new boolean[] {false, true}) {
+            Guard guard = isBiased ? biased() : new Guard(null);
+            guard.enter();
+            List<CompletableFuture<Object>> waiting = new ArrayList<>();
+            for (int t = 0; t < 20; ++t) {
+                waiting.add(inThread(() -> assertThrows(SocketException.class, () -> {
+                    for (;;) {
+                        guard.enter();
+                        guard.exit();
+                    }
+                })));
+            }
+            List<CompletableFuture<Boolean>> closing = new ArrayList<>();
+            for (int t = 0; t < 3; ++t) {
+                closing.add(inThread(guard::close));
+            }
+            // One that came to a biased guard has the state, and waits for the biased thread.
+            eventually("all wait", () -> guard.parkedCount() == (isBiased ? 22 : 23));
+            guard.exit();
+            int closed = 0;
+            for (CompletableFuture<Boolean> each : closing) {
+                closed += get(each) ? 1 : 0;
+            }
+            assertEquals(1, closed);
+            for (CompletableFuture<Object> each : waiting) {
+                get(each);
+            }
+            assertEquals(0, guard.parkedCount());
+        }
+    }
+
+    @Test
+    void anInterruptIsPutOffWhileAThreadWaits() throws Exception {
+        Guard guard = new Guard(null);
+        guard.enter();
+        CompletableFuture<Thread> begun = new CompletableFuture<>();
+        CompletableFuture<Boolean> other = inThread(() -> {
+            begun.complete(Thread.currentThread());
+            guard.enter();
+            guard.exit();
+            return Thread.interrupted();
+        });
+        eventually("it waits", () -> guard.parkedCount() == 1);
+        get(begun).interrupt();
+        eventually("it has noticed", () -> guard.wakeUps() > 0);
+        assertFalse(other.isDone());
+        guard.exit();
+        assertTrue(get(other));
     }
 
     private long count;
