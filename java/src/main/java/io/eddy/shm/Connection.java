@@ -38,6 +38,7 @@ final class Connection {
     private final SpinHistory readSpin;
     private final SpinHistory writeSpin;
     private final Sleeper sleeper = new Sleeper(this);
+    private final OverSocket overSocket;
 
     private final AtomicBoolean isClosing = new AtomicBoolean();
     private volatile boolean isClosed;
@@ -61,6 +62,7 @@ final class Connection {
         readSpin = new SpinHistory(options.waiting);
         writeSpin = new SpinHistory(options.waiting);
         wire = new Wire(fd, out != null, this);
+        overSocket = new OverSocket(this, wire, waiters, sleeper);
         cleanable = wire.closeAfter(this);
     }
 
@@ -125,11 +127,11 @@ final class Connection {
 
     // ---- waiting
 
-    private static SocketException closed() {
+    static SocketException closed() {
         return new SocketException("Socket closed");
     }
 
-    private void checkOpen() throws SocketException {
+    void checkOpen() throws SocketException {
         if (isClosed) {
             throw closed();
         }
@@ -293,32 +295,6 @@ final class Connection {
         }
     }
 
-    /** Over the socket: waits until it is ready, or the connection is closed. */
-    private void waitForSocket(boolean forReading, long deadline, String late) throws IOException {
-        if (Deadlines.isLate(deadline, System.nanoTime())) {
-            throw new SocketTimeoutException(late);
-        }
-        if (forReading) {
-            waiters.reader = Thread.currentThread();
-        } else {
-            waiters.writer = Thread.currentThread();
-        }
-        try {
-            checkOpen();
-            if (forReading ? isInputShut : isOutputShut) {
-                return;
-            }
-            wire.await(this);
-            sleeper.park(deadline);
-        } finally {
-            if (forReading) {
-                waiters.reader = null;
-            } else {
-                waiters.writer = null;
-            }
-        }
-    }
-
     /** Over the socket: those that its threads wait for. */
     int awaitedEvents() {
         return (waiters.reader != null ? Watcher.READABLE : 0) | (waiters.writer != null ? Watcher.WRITABLE : 0);
@@ -371,11 +347,11 @@ final class Connection {
         try {
             for (;;) {
                 if (in == null) {
-                    int got = receive(into, from, size);
+                    int got = overSocket.receive(into, from, size);
                     if (got != 0) {
                         return got;
                     }
-                    waitForSocket(true, deadline, "Read timed out");
+                    overSocket.await(true, deadline, "Read timed out");
                     continue;
                 }
                 // Bytes that came before shutdownInput() are not read after it.
@@ -392,27 +368,6 @@ final class Connection {
         }
     }
 
-    /** Over the socket: 0 while there is nothing, -1 at the end. */
-    private int receive(byte[] into, int from, int size) throws IOException {
-        checkOpen();
-        if (isInputShut) {
-            return -1;
-        }
-        int got = wire.receive(this, into, from, size);
-        if (got > 0) {
-            return got;
-        }
-        if (got == 0) {
-            // The own close() ends the socket, too.
-            checkOpen();
-            return -1;
-        }
-        if (got == -Errors.EAGAIN || got == -Errors.EINTR) {
-            return 0;
-        }
-        throw Errors.of("recv", got);
-    }
-
     /** Copies what has come, without waiting: 0 while there is nothing, -1 at the end. */
     int tryRead(byte[] into, int from, int size, boolean arms) throws IOException {
         reading.enter();
@@ -421,7 +376,7 @@ final class Connection {
                 return 0;
             }
             if (in == null) {
-                return receive(into, from, size);
+                return overSocket.receive(into, from, size);
             }
             do {
                 int got = takeBytes(into, from, size);
@@ -442,7 +397,10 @@ final class Connection {
             throw new IllegalArgumentException("Read-only buffer");
         }
         if (in == null) {
-            return tryReadOverSocket(into);
+            byte[] bytes = new byte[Math.min(into.remaining(), OverSocket.PART)];
+            int got = tryRead(bytes, 0, bytes.length, false);
+            into.put(bytes, 0, Math.max(got, 0));
+            return got;
         }
         reading.enter();
         try {
@@ -487,15 +445,6 @@ final class Connection {
         return in.bytes() == 0;
     }
 
-    private int tryReadOverSocket(ByteBuffer into) throws IOException {
-        byte[] bytes = new byte[Math.min(into.remaining(), 65536)];
-        int got = tryRead(bytes, 0, bytes.length, false);
-        if (got > 0) {
-            into.put(bytes, 0, got);
-        }
-        return got;
-    }
-
     /** Waits until there are bytes to read: false at the end. */
     boolean awaitBytes(long nanos) throws IOException {
         reading.enter();
@@ -504,7 +453,7 @@ final class Connection {
                 return false;
             }
             if (in == null) {
-                waitForSocket(true, Deadlines.of(nanos), "Read timed out");
+                overSocket.await(true, Deadlines.of(nanos), "Read timed out");
                 return true;
             }
             return in.bytes() > 0 || waitForBytes(Deadlines.of(nanos));
@@ -599,7 +548,7 @@ final class Connection {
     private void writeAll(byte[] bytes, int from, int size, long nanos) throws IOException {
         checkWritable();
         if (out == null) {
-            writeOverSocket(bytes, from, size, Deadlines.of(nanos));
+            overSocket.write(bytes, from, size, Deadlines.of(nanos));
             return;
         }
         int sent = out.append(bytes, from, size);
@@ -627,37 +576,12 @@ final class Connection {
         }
     }
 
-    private void writeOverSocket(byte[] bytes, int from, int size, long deadline) throws IOException {
-        try {
-            for (int done = 0; done < size;) {
-                int sent = send(bytes, from + done, size - done);
-                if (sent == 0) {
-                    waitForSocket(false, deadline, "Write timed out");
-                }
-                done += sent;
-            }
-        } finally {
-            sleeper.restoreInterrupt();
-        }
-    }
-
-    private int send(byte[] bytes, int from, int size) throws IOException {
-        int sent = wire.send(this, bytes, from, size);
-        if (sent >= 0) {
-            return sent;
-        }
-        if (sent == -Errors.EAGAIN || sent == -Errors.EINTR) {
-            return 0;
-        }
-        throw isClosed ? closed() : Errors.of("send", sent);
-    }
-
     /** Appends as much as there is room for, to be flushed; 0 when full. Over the socket, it is sent. */
     int append(byte[] bytes, int from, int size) throws IOException {
         writing.enter();
         try {
             checkWritable();
-            return out == null ? send(bytes, from, size) : out.append(bytes, from, size);
+            return out == null ? overSocket.send(bytes, from, size) : out.append(bytes, from, size);
         } finally {
             writing.exit();
         }
@@ -667,14 +591,7 @@ final class Connection {
         writing.enter();
         try {
             checkWritable();
-            if (out != null) {
-                return out.append(bytes);
-            }
-            byte[] copy = new byte[Math.min(bytes.remaining(), 65536)];
-            bytes.get(bytes.position(), copy);
-            int sent = send(copy, 0, copy.length);
-            bytes.position(bytes.position() + sent);
-            return sent;
+            return out == null ? overSocket.send(bytes) : out.append(bytes);
         } finally {
             writing.exit();
         }
@@ -754,7 +671,7 @@ final class Connection {
         try {
             checkWritable();
             if (out == null) {
-                waitForSocket(false, Deadlines.of(nanos), "Write timed out");
+                overSocket.await(false, Deadlines.of(nanos), "Write timed out");
             } else if (out.room(1) == 0) {
                 if (out.isFullOfUnpublished() && out.publish()) {
                     wakePeersReader();
