@@ -15,10 +15,10 @@
  * process may take one.
  *
  * Doorbell: the HELLO also chooses how its sender is woken. By the socket: a byte of any value
- * wakes it, and a socket that is full has been signalled already. By futex(2): the waker adds 1 to a
- * bell word of its own memory, EDDY_SHM_READER_BELL for bytes and for the end, EDDY_SHM_WRITER_BELL
- * for room, and calls FUTEX_WAKE on it. The sleeper waits, through its own mapping, for the word to
- * differ from what it was before the sleep was announced.
+ * wakes it, and a socket that is full has been signalled already. By futex(2): the waker adds 1 to
+ * a bell word of its own memory, EDDY_SHM_READER_BELL for bytes and for the end,
+ * EDDY_SHM_WRITER_BELL for room, and calls FUTEX_WAKE on it. The sleeper waits, through its own
+ * mapping, for the word to differ from what it was before the sleep was announced.
  *
  * A HELLO without EDDY_SHM_FEATURE_MEMORY brings no descriptor: this peer cannot share memory, and
  * both go on with the bytes of the stream on the socket itself.
@@ -26,6 +26,13 @@
  * The end: a side that has finished sends no more bytes behind EDDY_SHM_END. A socket that ends
  * while the word of its side is 0 is a reset: the side has aborted the connection, or died. Its
  * peer reads what was published, then reports the reset.
+ *
+ * Packets, for peers that both have EDDY_SHM_FEATURE_PACKETS: the end of each one, a position, is
+ * in the EDDY_SHM_MOST_PACKETS words from EDDY_SHM_PACKETS on, that of packet n in word n modulo
+ * their number. A writer stores it before the head that publishes it, and has at most as many
+ * packets that are not read to their end as there are words. A reader needs no count: it copies the
+ * next end once the head is behind its position, and checks that it lies behind the position and
+ * not behind the head.
  *
  * Memory file: EDDY_SHM_HEADER_SIZE bytes of words, then the ring that its owner sends through. It
  * is sealed (fcntl(2)) with F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_FUTURE_WRITE and F_SEAL_SEAL. Each
@@ -60,6 +67,8 @@
  * MEMBARRIER_CMD_GLOBAL_EXPEDITED), and has registered itself for those of others. Where both have
  * it, publishing needs no fence of its own. */
 #define EDDY_SHM_FEATURE_ASYMMETRIC 2u
+/* The sender keeps packets apart, and goes on with no peer that does not: Java, by option. */
+#define EDDY_SHM_FEATURE_PACKETS 4u
 
 #define EDDY_SHM_DOORBELL_SOCKET 0u
 #define EDDY_SHM_DOORBELL_FUTEX 1u
@@ -91,6 +100,8 @@
 #define EDDY_SHM_READER_BELL 448u /* u32: wake-ups of the peer's reader by futex(2) */
 #define EDDY_SHM_WRITER_BELL 452u /* u32: the same of its writer */
 #define EDDY_SHM_END 512u         /* u64: 0, or 1 + the final head: no bytes follow */
-#define EDDY_SHM_CPU 640u /* u32: 1 + the processor on which the owner last ran; 0: unknown */
+#define EDDY_SHM_CPU 640u       /* u32: 1 + the processor on which the owner last ran; 0: unknown */
+#define EDDY_SHM_PACKETS 32768u /* u64 each: ends of the packets that the owner has published */
+#define EDDY_SHM_MOST_PACKETS 4096u
 
 #endif

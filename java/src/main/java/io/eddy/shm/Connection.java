@@ -243,36 +243,36 @@ final class Connection {
         }
     }
 
-    private void waitForRoom(long deadline) throws IOException {
-        if (writeSpin.mayPoll() && out.hasRoomWithin(QUICK_POLLS)) {
+    private void waitForRoom(int wanted, long deadline) throws IOException {
+        if (writeSpin.mayPoll() && out.hasRoomWithin(QUICK_POLLS, wanted)) {
             return;
         }
         long begun = System.nanoTime();
         long spin = writeSpin.budget(out.peerProcessor());
         long now = begun;
-        for (; out.room(1) == 0; now = System.nanoTime()) {
+        for (; out.room(wanted) < wanted; now = System.nanoTime()) {
             checkWritable();
             if (Deadlines.isLate(deadline, now)) {
                 throw new SocketTimeoutException("Write timed out");
             }
             if (now - begun < spin) {
-                if (out.hasRoomWithin(POLLS_BETWEEN)) {
+                if (out.hasRoomWithin(POLLS_BETWEEN, wanted)) {
                     break;
                 }
                 continue;
             }
-            sleepForRoom(deadline);
+            sleepForRoom(wanted, deadline);
         }
         writeSpin.note(now - begun);
     }
 
-    private void sleepForRoom(long deadline) throws IOException {
+    private void sleepForRoom(int wanted, long deadline) throws IOException {
         if (hasFutex) {
             int seen = out.bell();
             waiters.isWriterAsleep = true;
             try {
                 out.announce();
-                if (out.room(1) == 0) {
+                if (out.room(wanted) < wanted) {
                     checkWritable();
                     sleeper.sleepOn(out.bellAddress(), seen, deadline);
                 }
@@ -285,7 +285,7 @@ final class Connection {
         waiters.writer = Thread.currentThread();
         try {
             out.announce();
-            if (out.room(1) == 0) {
+            if (out.room(wanted) < wanted) {
                 checkWritable();
                 sleeper.park(deadline);
             }
@@ -476,6 +476,32 @@ final class Connection {
         }
     }
 
+    /** Bytes of the next packet, or what is left of it; where packets are not kept apart, available(). */
+    int packetBytes() throws IOException {
+        if (!keepsPackets()) {
+            return available();
+        }
+        reading.enter();
+        try {
+            return isInputShut ? 0 : in.packetBytes();
+        } finally {
+            reading.exit();
+        }
+    }
+
+    /** Whether a further read would be of another packet. */
+    boolean isBetweenPackets() throws IOException {
+        if (!keepsPackets()) {
+            return false;
+        }
+        reading.enter();
+        try {
+            return in.isBetweenPackets();
+        } finally {
+            reading.exit();
+        }
+    }
+
     private void checkMemory() throws SocketException {
         if (!sharesMemory()) {
             throw new SocketException("the connection has no shared memory");
@@ -502,7 +528,8 @@ final class Connection {
             if (size == 0 && findNothing(false) && isReadAtEnd()) {
                 return false;
             }
-            size = isInputShut ? 0 : in.span(in.allBytes());
+            // What came since, too.
+            size = isInputShut || in.allBytes() == 0 ? 0 : in.span(in.packetBytes());
             view.limit(in.index() + size).position(in.index());
             return true;
         } finally {
@@ -551,6 +578,10 @@ final class Connection {
             overSocket.write(bytes, from, size, Deadlines.of(nanos));
             return;
         }
+        if (out.keepsPackets()) {
+            writePacket(bytes, from, size, Deadlines.of(nanos));
+            return;
+        }
         int sent = out.append(bytes, from, size);
         if (sent > 0 && out.publish()) {
             wakePeersReader();
@@ -560,10 +591,41 @@ final class Connection {
         }
     }
 
+    /** As the end of one packet, which the peer reads once it is whole. */
+    private void writePacket(byte[] bytes, int from, int size, long deadline) throws IOException {
+        checkPacketSize(size);
+        if (out.room(size) < size) {
+            try {
+                waitForRoom(size, deadline);
+                checkWritable();
+            } finally {
+                sleeper.restoreInterrupt();
+            }
+        }
+        for (int done = 0; done < size;) {
+            done += out.append(bytes, from + done, size - done);
+        }
+        if (out.publish()) {
+            wakePeersReader();
+        }
+    }
+
+    /** Of so many bytes more, with those that were appended before. */
+    private void checkPacketSize(long more) throws SocketException {
+        if (out.packetSize() + more > out.size) {
+            throw new SocketException("Message too long: a packet of more than the " + out.size + " bytes of the ring");
+        }
+    }
+
+    /** Whether packets are kept apart. */
+    boolean keepsPackets() {
+        return out != null && out.keepsPackets();
+    }
+
     private void writeSlowly(byte[] bytes, int from, int size, long deadline) throws IOException {
         try {
             for (int done = 0; done < size;) {
-                waitForRoom(deadline);
+                waitForRoom(1, deadline);
                 checkWritable();
                 int sent = out.append(bytes, from + done, size - done);
                 if (sent > 0 && out.publish()) {
@@ -582,6 +644,18 @@ final class Connection {
         try {
             checkWritable();
             return out == null ? overSocket.send(bytes, from, size) : out.append(bytes, from, size);
+        } finally {
+            writing.exit();
+        }
+    }
+
+    /** Whether one packet with so many bytes more has room now. One that never has is a SocketException. */
+    boolean hasPacketRoom(long more) throws IOException {
+        writing.enter();
+        try {
+            checkWritable();
+            checkPacketSize(more);
+            return out.room((int) more) >= more;
         } finally {
             writing.exit();
         }
@@ -612,15 +686,15 @@ final class Connection {
         }
     }
 
-    /** Whether there is room to write now; else the doorbell will signal once there is. */
-    boolean armForRoom() throws IOException {
+    /** Whether there is room for so many bytes now; else the doorbell will signal once there is more than now. */
+    boolean armForRoom(int wanted) throws IOException {
         writing.enter();
         try {
             if (out == null) {
                 return true;
             }
             out.announce();
-            if (out.room(1) == 0 && !isPeerGone) {
+            if (out.room(wanted) < wanted && !isPeerGone) {
                 out.noteTail();
                 return false;
             }
@@ -665,18 +739,18 @@ final class Connection {
         }
     }
 
-    /** Waits for room to write. What was appended is flushed where the peer can make no room without it. */
-    void awaitRoom(long nanos) throws IOException {
+    /** Waits for room to write so much. What was appended is flushed where the peer can make no room without it. */
+    void awaitRoom(int wanted, long nanos) throws IOException {
         writing.enter();
         try {
             checkWritable();
             if (out == null) {
                 overSocket.await(false, Deadlines.of(nanos), "Write timed out");
-            } else if (out.room(1) == 0) {
+            } else if (out.room(wanted) < wanted) {
                 if (out.isFullOfUnpublished() && out.publish()) {
                     wakePeersReader();
                 }
-                waitForRoom(Deadlines.of(nanos));
+                waitForRoom(wanted, Deadlines.of(nanos));
             }
         } finally {
             writing.exit();

@@ -120,7 +120,11 @@ final class Handshake {
     }
 
     private boolean send() throws IOException {
-        int features = (own != null ? Layout.FEATURE_MEMORY : 0) | (isAsymmetric ? Layout.FEATURE_ASYMMETRIC : 0);
+        if (options.keepsPackets && own == null) {
+            throw new IOException("packets are kept apart in shared memory alone, and there can be none");
+        }
+        int features = (own != null ? Layout.FEATURE_MEMORY : 0) | (isAsymmetric ? Layout.FEATURE_ASYMMETRIC : 0)
+                | (options.keepsPackets ? Layout.FEATURE_PACKETS : 0);
         byte[] bytes = new Hello(features, doorbell, own != null ? own.ringSize : 0, options.firstPosition).encode();
         int sent = own != null ? Native.sendDescriptor(fd, bytes, ownFile) : Native.send(fd, bytes, 0, bytes.length);
         if (sent == -Errors.ETOOMANYREFS && own != null) {
@@ -180,6 +184,9 @@ final class Handshake {
 
     private void accept() throws IOException {
         Hello message = Hello.decode(received);
+        if (options.keepsPackets && !(message.has(Layout.FEATURE_PACKETS) && message.has(Layout.FEATURE_MEMORY))) {
+            throw new ProtocolException("the peer does not keep packets apart");
+        }
         boolean hasSentFile = peerFile >= 0 || isFileLost;
         if (message.has(Layout.FEATURE_MEMORY) != hasSentFile) {
             throw new ProtocolException(hasSentFile ? "memory came unannounced" : "no memory came");
@@ -223,8 +230,8 @@ final class Handshake {
         freeRoom();
         boolean both = isAsymmetric && peer.has(Layout.FEATURE_ASYMMETRIC);
         Sender out = isShared
-                ? new Sender(own, peerMemory, options.firstPosition, both, options.maxPackets) : null;
-        Receiver in = isShared ? new Receiver(own, peerMemory, peer.position(), both) : null;
+                ? new Sender(own, peerMemory, options.firstPosition, both, options.packetLimit(), options.keepsPackets) : null;
+        Receiver in = isShared ? new Receiver(own, peerMemory, peer.position(), both, options.keepsPackets) : null;
         return new Connection(fd, options, doorbell, peer.doorbell(), out, in);
     }
 

@@ -16,6 +16,7 @@ final class Layout {
 
     static final int FEATURE_MEMORY = 1;
     static final int FEATURE_ASYMMETRIC = 2;
+    static final int FEATURE_PACKETS = 4;
 
     static final int DOORBELL_SOCKET = 0;
     static final int DOORBELL_FUTEX = 1;
@@ -44,6 +45,13 @@ final class Layout {
     static final int WRITER_BELL = 452;
     static final int END = 512;
     static final int CPU = 640;
+    static final int PACKETS = 32768;
+    static final int MOST_PACKETS = 4096;
+
+    /** The word of the end of a packet, counted from the first one on. */
+    static int packetEnd(int packet) {
+        return PACKETS + Long.BYTES * (packet & (MOST_PACKETS - 1));
+    }
 
     static boolean isRingSize(long size) {
         return size >= MIN_RING && size <= MAX_RING && Long.bitCount(size) == 1;

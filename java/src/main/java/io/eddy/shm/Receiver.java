@@ -10,10 +10,15 @@ abstract class ReceiverState extends Direction {
     long head;
     /** Bytes read since the writer was last checked for waiting. */
     int owed;
+    /** End of the packet whose bytes are read; the position while none is. */
+    long packetEnd;
+    /** Number of the packet behind it, for the place of its end. */
+    int nextPacket;
 
     ReceiverState(Memory own, Memory peer, long begin, boolean isAsymmetric) {
         super(own, peer, peer, begin, isAsymmetric);
         head = begin;
+        packetEnd = begin;
     }
 }
 
@@ -21,8 +26,11 @@ abstract class ReceiverState extends Direction {
 final class Receiver extends ReceiverState {
     long q00, q01, q02, q03, q04, q05, q06, q07, q08, q09, q10, q11, q12, q13, q14, q15;
 
-    Receiver(Memory own, Memory peer, long begin, boolean isAsymmetric) {
+    private final boolean keepsPackets;
+
+    Receiver(Memory own, Memory peer, long begin, boolean isAsymmetric, boolean keepsPackets) {
         super(own, peer, begin, isAsymmetric);
+        this.keepsPackets = keepsPackets;
         own.setRelease(Layout.TAIL, begin);
     }
 
@@ -42,6 +50,29 @@ final class Receiver extends ReceiverState {
             loadHead();
         }
         return (int) (head - position);
+    }
+
+    /** Those of them that one read may have: where packets are kept apart, up to the end of the first one. */
+    int packetBytes() throws IOException {
+        int all = bytes();
+        if (!keepsPackets || all == 0) {
+            return all;
+        }
+        if (packetEnd == position) {
+            // The writer stored it before the head, and overwrites it once the whole packet was read.
+            long end = peer.getAcquire(Layout.packetEnd(nextPacket));
+            if (Long.compareUnsigned(end - position - 1, head - position) >= 0) {
+                throw new SocketException("Connection reset: the peer broke the protocol");
+            }
+            packetEnd = end;
+            ++nextPacket;
+        }
+        return (int) (packetEnd - position);
+    }
+
+    /** Whether what is read next is the begin of a packet. */
+    boolean isBetweenPackets() {
+        return keepsPackets && packetEnd == position;
     }
 
     /** Whether some come within so many polls. */
@@ -76,7 +107,7 @@ final class Receiver extends ReceiverState {
 
     /** Copies what is there; 0 while there is nothing. Followed by consume(). */
     int copy(byte[] into, int from, int length) throws IOException {
-        int count = span(Math.min(bytes(), length));
+        int count = span(Math.min(packetBytes(), length));
         if (count > 0) {
             peer.get(index(), into, from, count);
         }
@@ -84,7 +115,7 @@ final class Receiver extends ReceiverState {
     }
 
     int copy(ByteBuffer into) throws IOException {
-        int count = span(Math.min(bytes(), into.remaining()));
+        int count = span(Math.min(packetBytes(), into.remaining()));
         if (count > 0) {
             peer.get(index(), into, count);
         }
@@ -93,7 +124,7 @@ final class Receiver extends ReceiverState {
 
     /** Returns the room of the first bytes. True when the peer has to be woken. */
     boolean consume(int count) {
-        if (count < 0 || count > head - position) {
+        if (count < 0 || count > (keepsPackets ? packetEnd : head) - position) {
             throw new IllegalArgumentException("more bytes than there are");
         }
         position += count;

@@ -37,15 +37,21 @@ final class Sender extends SenderState {
 
     /** Ends of the packets that the peer may not have read, a ring; null without a limit. */
     private final long[] packets;
+    /** The peer keeps packets apart: it finds their ends in the own memory. */
+    private final boolean keepsPackets;
+    /** Number of the next packet, for the place of its end. */
+    private int nextPacket;
     /** Of the last noteTail(); read by other threads. */
     private volatile long armedTail;
     private final long begin;
     private int firstPacket;
     private int packetCount;
 
-    Sender(Memory own, Memory peer, long begin, boolean isAsymmetric, int maxPackets) {
+    /** {@code maxPackets}: 0 for no limit; where packets are kept apart, 1 to Layout.MOST_PACKETS. */
+    Sender(Memory own, Memory peer, long begin, boolean isAsymmetric, int maxPackets, boolean keepsPackets) {
         super(own, peer, begin, isAsymmetric);
         this.begin = begin;
+        this.keepsPackets = keepsPackets;
         packets = maxPackets > 0 ? new long[maxPackets] : null;
         own.setRelease(Layout.HEAD, begin);
     }
@@ -90,10 +96,10 @@ final class Sender extends SenderState {
         return free();
     }
 
-    /** Whether there is some within so many polls. */
-    boolean hasRoomWithin(int polls) throws IOException {
+    /** Whether there is so much within so many polls. */
+    boolean hasRoomWithin(int polls, int wanted) throws IOException {
         for (int i = 0; i < polls; ++i) {
-            if (room(1) > 0) {
+            if (room(wanted) >= wanted) {
                 return true;
             }
             Thread.onSpinWait();
@@ -159,6 +165,15 @@ final class Sender extends SenderState {
         return position != published;
     }
 
+    boolean keepsPackets() {
+        return keepsPackets;
+    }
+
+    /** Of the packet that is not published yet. */
+    long packetSize() {
+        return position - published;
+    }
+
     boolean isFullOfUnpublished() {
         return position - published == size;
     }
@@ -168,6 +183,9 @@ final class Sender extends SenderState {
         if (packets != null && position != published) {
             packets[(firstPacket + packetCount) % packets.length] = position;
             ++packetCount;
+            if (keepsPackets) {
+                own.setRelease(Layout.packetEnd(nextPacket++), position);
+            }
         }
         lastPacket = position - published;
         published = position;

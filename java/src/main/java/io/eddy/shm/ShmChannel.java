@@ -173,14 +173,15 @@ public final class ShmChannel
         }
     }
 
-    private void await(boolean forReading) throws IOException {
+    /** For bytes, or for room for so many. */
+    private void await(boolean forReading, int wanted) throws IOException {
         boolean isCompleted = false;
         interrupts.enter();
         try {
             if (forReading) {
                 connection.awaitBytes(Connection.NEVER);
             } else {
-                connection.awaitRoom(Connection.NEVER);
+                connection.awaitRoom(wanted, Connection.NEVER);
             }
             isCompleted = true;
         } finally {
@@ -188,7 +189,7 @@ public final class ShmChannel
         }
     }
 
-    /** How many bytes were read; 0, if it is not blocking, while there are none; -1 at the end. */
+    /** How many bytes were read, of one packet where {@link ShmOptions#withPackets} keeps these apart; 0, if it is not blocking, while there are none; -1 at the end. */
     @Override
     public int read(ByteBuffer into) throws IOException {
         checkOpen();
@@ -215,7 +216,7 @@ public final class ShmChannel
             if (got != 0) {
                 return got;
             }
-            await(true);
+            await(true, 1);
         }
     }
 
@@ -242,7 +243,7 @@ public final class ShmChannel
                 return all == 0 ? -1 : all;
             }
             all += got;
-            if (into[i].hasRemaining()) {
+            if (into[i].hasRemaining() || connection.isBetweenPackets()) {
                 break;
             }
         }
@@ -254,7 +255,10 @@ public final class ShmChannel
         return read(into, 0, into.length);
     }
 
-    /** Writes all, if it is blocking; else as much as there is room for. One packet is flushed. */
+    /**
+     * Writes all, if it is blocking; else as much as there is room for, and of a packet that {@link ShmOptions#withPackets}
+     * keeps apart all or nothing. One packet is flushed.
+     */
     @Override
     public int write(ByteBuffer bytes) throws IOException {
         return (int) write(new ByteBuffer[] {bytes}, 0, 1);
@@ -276,6 +280,9 @@ public final class ShmChannel
         if (!isBlocking && resetBell() && connection.haveBytesCome()) {
             signal();
         }
+        if (connection.keepsPackets() && !awaitPacketRoom(bytes, offset, length)) {
+            return 0;
+        }
         long all = 0;
         for (int i = offset; i < offset + length; ++i) {
             while (bytes[i].hasRemaining()) {
@@ -286,14 +293,30 @@ public final class ShmChannel
                 }
                 connection.flush();
                 if (isBlocking) {
-                    await(false);
-                } else if (!connection.sharesMemory() || !connection.armForRoom()) {
+                    await(false, 1);
+                } else if (!connection.sharesMemory() || !connection.armForRoom(1)) {
                     return all;
                 }
             }
         }
         connection.flush();
         return all;
+    }
+
+    /** Room for one packet of all these. False, if it is not blocking, until the selector finds that there is more. */
+    private boolean awaitPacketRoom(ByteBuffer[] bytes, int offset, int length) throws IOException {
+        long size = 0;
+        for (int i = offset; i < offset + length; ++i) {
+            size += bytes[i].remaining();
+        }
+        while (!connection.hasPacketRoom(size)) {
+            if (isBlocking) {
+                await(false, (int) size);
+            } else if (!connection.armForRoom((int) size)) {
+                return false;
+            }
+        }
+        return true;
     }
 
     @Override

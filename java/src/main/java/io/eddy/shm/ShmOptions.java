@@ -32,10 +32,12 @@ public final class ShmOptions {
     public static final int MAX_RING_SIZE = Layout.MAX_RING;
     /** Largest limit of packets. */
     public static final int MOST_PACKETS = 1024 * 1024;
+    /** Packets that may be unread where {@link #withPackets} keeps them apart. */
+    public static final int MOST_KEPT_PACKETS = Layout.MOST_PACKETS;
 
     /** The defaults. */
     public static final ShmOptions DEFAULT = new ShmOptions(Layout.DEFAULT_RING, 0, Waiting.ADAPTIVE, Doorbell.AUTO,
-            false, true, Duration.ofSeconds(5), 0, Set.of(), Set.of());
+            false, true, false, Duration.ofSeconds(5), 0, Set.of(), Set.of());
 
     final int ringSize;
     final int maxPackets;
@@ -43,13 +45,14 @@ public final class ShmOptions {
     final Doorbell doorbell;
     final boolean hasAsymmetricFence;
     final boolean sharesMemory;
+    final boolean keepsPackets;
     final Duration handshakeTimeout;
     final long firstPosition;
     final Set<Integer> allowedUsers;
     final Set<Integer> serverUsers;
 
     private ShmOptions(int ringSize, int maxPackets, Waiting waiting, Doorbell doorbell, boolean hasAsymmetricFence,
-            boolean sharesMemory, Duration handshakeTimeout, long firstPosition, Set<Integer> allowedUsers,
+            boolean sharesMemory, boolean keepsPackets, Duration handshakeTimeout, long firstPosition, Set<Integer> allowedUsers,
             Set<Integer> serverUsers) {
         this.ringSize = ringSize;
         this.maxPackets = maxPackets;
@@ -57,6 +60,7 @@ public final class ShmOptions {
         this.doorbell = doorbell;
         this.hasAsymmetricFence = hasAsymmetricFence;
         this.sharesMemory = sharesMemory;
+        this.keepsPackets = keepsPackets;
         this.handshakeTimeout = handshakeTimeout;
         this.firstPosition = firstPosition;
         this.allowedUsers = allowedUsers;
@@ -73,7 +77,7 @@ public final class ShmOptions {
         if (!Layout.isRingSize(bytes)) {
             throw new IllegalArgumentException("a ring cannot have " + bytes + " bytes");
         }
-        return new ShmOptions(bytes, maxPackets, waiting, doorbell, hasAsymmetricFence, sharesMemory, handshakeTimeout,
+        return new ShmOptions(bytes, maxPackets, waiting, doorbell, hasAsymmetricFence, sharesMemory, keepsPackets, handshakeTimeout,
                 firstPosition, allowedUsers, serverUsers);
     }
 
@@ -82,19 +86,19 @@ public final class ShmOptions {
         if (packets < 0 || packets > MOST_PACKETS) {
             throw new IllegalArgumentException("the limit of packets cannot be " + packets);
         }
-        return new ShmOptions(ringSize, packets, waiting, doorbell, hasAsymmetricFence, sharesMemory, handshakeTimeout,
+        return new ShmOptions(ringSize, packets, waiting, doorbell, hasAsymmetricFence, sharesMemory, keepsPackets, handshakeTimeout,
                 firstPosition, allowedUsers, serverUsers);
     }
 
     /** How this side waits. */
     public ShmOptions withWaiting(Waiting how) {
-        return new ShmOptions(ringSize, maxPackets, how, doorbell, hasAsymmetricFence, sharesMemory, handshakeTimeout,
+        return new ShmOptions(ringSize, maxPackets, how, doorbell, hasAsymmetricFence, sharesMemory, keepsPackets, handshakeTimeout,
                 firstPosition, allowedUsers, serverUsers);
     }
 
     /** How the peer wakes this side. */
     public ShmOptions withDoorbell(Doorbell kind) {
-        return new ShmOptions(ringSize, maxPackets, waiting, kind, hasAsymmetricFence, sharesMemory, handshakeTimeout,
+        return new ShmOptions(ringSize, maxPackets, waiting, kind, hasAsymmetricFence, sharesMemory, keepsPackets, handshakeTimeout,
                 firstPosition, allowedUsers, serverUsers);
     }
 
@@ -103,19 +107,31 @@ public final class ShmOptions {
      * system call, membarrier(2). For senders of very many small messages.
      */
     public ShmOptions withAsymmetricFence(boolean wanted) {
-        return new ShmOptions(ringSize, maxPackets, waiting, doorbell, wanted, sharesMemory, handshakeTimeout,
+        return new ShmOptions(ringSize, maxPackets, waiting, doorbell, wanted, sharesMemory, keepsPackets, handshakeTimeout,
                 firstPosition, allowedUsers, serverUsers);
     }
 
     /** False: the bytes go over the Unix socket. For tests and comparisons. */
     public ShmOptions withSharedMemory(boolean wanted) {
-        return new ShmOptions(ringSize, maxPackets, waiting, doorbell, hasAsymmetricFence, wanted, handshakeTimeout,
+        return new ShmOptions(ringSize, maxPackets, waiting, doorbell, hasAsymmetricFence, wanted, keepsPackets, handshakeTimeout,
+                firstPosition, allowedUsers, serverUsers);
+    }
+
+    /**
+     * Packets as messages: a read ends at the end of a packet, that is of a flush or of a write of a stream, and a later one
+     * takes what the buffer had no room for. Of both sides: a connection with a peer without the option, as every peer in C++
+     * is, fails in its handshake with an IOException, and so does one without shared memory. A packet is not longer than its
+     * sender's ring; at most {@link #MOST_KEPT_PACKETS} are unread, or as many as {@link #withMaxPackets} allows. False by
+     * default: bytes are a stream.
+     */
+    public ShmOptions withPackets(boolean wanted) {
+        return new ShmOptions(ringSize, maxPackets, waiting, doorbell, hasAsymmetricFence, sharesMemory, wanted, handshakeTimeout,
                 firstPosition, allowedUsers, serverUsers);
     }
 
     /** Time for the exchange of the first messages, 5 s by default. */
     public ShmOptions withHandshakeTimeout(Duration limit) {
-        return new ShmOptions(ringSize, maxPackets, waiting, doorbell, hasAsymmetricFence, sharesMemory, limit,
+        return new ShmOptions(ringSize, maxPackets, waiting, doorbell, hasAsymmetricFence, sharesMemory, keepsPackets, limit,
                 firstPosition, allowedUsers, serverUsers);
     }
 
@@ -124,13 +140,13 @@ public final class ShmOptions {
         if (position < 0) {
             throw new IllegalArgumentException("the first position must not be negative");
         }
-        return new ShmOptions(ringSize, maxPackets, waiting, doorbell, hasAsymmetricFence, sharesMemory, handshakeTimeout,
+        return new ShmOptions(ringSize, maxPackets, waiting, doorbell, hasAsymmetricFence, sharesMemory, keepsPackets, handshakeTimeout,
                 position, allowedUsers, serverUsers);
     }
 
     /** Effective users whose processes may connect to a listener; the own one and root if it is empty, the default. */
     public ShmOptions withAllowedUsers(Set<Integer> users) {
-        return new ShmOptions(ringSize, maxPackets, waiting, doorbell, hasAsymmetricFence, sharesMemory, handshakeTimeout,
+        return new ShmOptions(ringSize, maxPackets, waiting, doorbell, hasAsymmetricFence, sharesMemory, keepsPackets, handshakeTimeout,
                 firstPosition, Set.copyOf(users), serverUsers);
     }
 
@@ -139,8 +155,16 @@ public final class ShmOptions {
      * may take the name of a server that does not run. A server of another user is a ConnectException.
      */
     public ShmOptions withServerUsers(Set<Integer> users) {
-        return new ShmOptions(ringSize, maxPackets, waiting, doorbell, hasAsymmetricFence, sharesMemory, handshakeTimeout,
+        return new ShmOptions(ringSize, maxPackets, waiting, doorbell, hasAsymmetricFence, sharesMemory, keepsPackets, handshakeTimeout,
                 firstPosition, allowedUsers, Set.copyOf(users));
+    }
+
+    /** Packets that the peer may not have read; 0 for no limit. */
+    int packetLimit() {
+        if (!keepsPackets) {
+            return maxPackets;
+        }
+        return maxPackets == 0 ? MOST_KEPT_PACKETS : Math.min(maxPackets, MOST_KEPT_PACKETS);
     }
 
     /** DOORBELL_… of layout.h. */

@@ -20,7 +20,10 @@ public final class ShmReader {
         this.from = from;
     }
 
-    /** Copies bytes that were flushed: how many, 0 while there are none, -1 once the peer has finished. */
+    /**
+     * Copies bytes that were flushed: how many, 0 while there are none, -1 once the peer has finished. At most those of one
+     * packet where {@link ShmOptions#withPackets} keeps these apart.
+     */
     public int read(byte[] into) throws IOException {
         return from.tryRead(into, 0, into.length, false);
     }
@@ -36,14 +39,22 @@ public final class ShmReader {
         return from.tryRead(into, false);
     }
 
-    /** How many bytes can be read. */
+    /**
+     * Bytes of the next packet, or those of it that read() has left; 0 while there are none. Where
+     * {@link ShmOptions#withPackets} does not keep packets apart, all that can be read.
+     */
+    public int packetSize() throws IOException {
+        return from.packetBytes();
+    }
+
+    /** How many bytes can be read, of all packets. */
     public int available() throws IOException {
         return from.available();
     }
 
     /**
      * The bytes to read, where they lie: a read-only view, empty while there are none, null once the peer has finished.
-     * Always the same object. Its bytes stay valid until consume(); a peer that is not trusted may change them. On JDK 22
+     * Of one packet where {@link ShmOptions#withPackets} keeps these apart. Always the same object. Its bytes stay valid until consume(); a peer that is not trusted may change them. On JDK 22
      * and newer, {@code MemorySegment.ofBuffer(reader.peek())} is the segment. After peek(), the memory is unmapped by
      * the garbage collector, once no view is reachable.
      */

@@ -60,10 +60,10 @@ public final class ShmWriter {
 
     /**
      * Waits for room, by spinning and then sleeping as the options say. Bytes that fill the whole ring are flushed, since
-     * the peer could make no room otherwise.
+     * the peer could make no room otherwise: as a packet of their own where {@link ShmOptions#withPackets} keeps these apart.
      */
     public void await() throws IOException {
-        to.awaitRoom(Connection.NEVER);
+        to.awaitRoom(1, Connection.NEVER);
     }
 
     /** Flushes; no bytes follow. */

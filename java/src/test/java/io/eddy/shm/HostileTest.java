@@ -103,15 +103,19 @@ class HostileTest {
         final int fd;
 
         Hostile() throws IOException {
+            this(ShmOptions.DEFAULT);
+        }
+
+        Hostile(ShmOptions options) throws IOException {
             int[] fds = new int[2];
             assertEquals(0, Native.socketPair(fds));
             fd = fds[1];
-            Handshake own = new Handshake(Handshake.Side.CLIENT, fds[0], ShmOptions.DEFAULT, Layout.DOORBELL_FUTEX);
-            Handshake other = new Handshake(Handshake.Side.SERVER, fd, ShmOptions.DEFAULT, Layout.DOORBELL_SOCKET);
+            Handshake own = new Handshake(Handshake.Side.CLIENT, fds[0], options, Layout.DOORBELL_FUTEX);
+            Handshake other = new Handshake(Handshake.Side.SERVER, fd, options, Layout.DOORBELL_SOCKET);
             own.step();
             other.step();
             own.step();
-            socket = new ShmSocket(own.connection(), null, ShmOptions.DEFAULT);
+            socket = new ShmSocket(own.connection(), null, options);
             words = other.own;
         }
 
@@ -147,6 +151,25 @@ class HostileTest {
         end.words.setRelease(Layout.END, 100);
         assertThrows(SocketException.class, () -> end.socket.getInputStream().read());
         end.close();
+    }
+
+    @Test
+    void packetsOutOfRangeResetTheConnection() throws Exception {
+        for (long end : new long[] {0, 11, -1, Long.MIN_VALUE}) {
+            Hostile peer = new Hostile(ShmOptions.DEFAULT.withPackets(true));
+            peer.words.setRelease(Layout.packetEnd(0), end);
+            peer.words.setRelease(Layout.HEAD, 10);
+            assertThrows(SocketException.class, () -> peer.socket.getInputStream().read());
+            peer.close();
+        }
+        Hostile changed = new Hostile(ShmOptions.DEFAULT.withPackets(true));
+        changed.words.setRelease(Layout.packetEnd(0), 10);
+        changed.words.setRelease(Layout.HEAD, 10);
+        assertEquals(4, changed.socket.getInputStream().read(new byte[4]));
+        // An end that was read once stays.
+        changed.words.setRelease(Layout.packetEnd(0), 2);
+        assertEquals(6, changed.socket.getInputStream().read(new byte[100]));
+        changed.close();
     }
 
     @Test
@@ -217,7 +240,7 @@ class HostileTest {
     @Test
     void offsetsAreThoseOfTheHeader() throws Exception {
         String header = Files.readString(Path.of(System.getProperty("eddy.layout")));
-        String[][] same = {{"MAGIC", "0x4d485345u"}, {"HEAD", "128u"}, {"TAIL", "256u"}, {"READER", "384u"},
+        String[][] same = {{"MAGIC", "0x4d485345u"}, {"FEATURE_PACKETS", "4u"}, {"PACKETS", "32768u"}, {"MOST_PACKETS", "4096u"}, {"HEAD", "128u"}, {"TAIL", "256u"}, {"READER", "384u"},
             {"WRITER", "388u"}, {"READER_BELL", "448u"}, {"WRITER_BELL", "452u"}, {"END", "512u"}, {"CPU", "640u"},
             {"HEADER_SIZE", "65536u"}, {"MIN_RING", "65536u"},
             {"FIRST_FREE_PORT", "49152u"}, {"LAST_FREE_PORT", "65535u"}};
