@@ -34,6 +34,8 @@
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)
 #define HEADER_SIZE 65536
+/* On every architecture; older headers lack it. */
+#define SYS_CACHESTAT 451
 /* As many as one message may have, SCM_MAX_FD: what does not fit is dropped, which blocks for a socket that lingers. */
 #define MOST_DESCRIPTORS 253
 /* Bytes that send() and receive() go through the stack with, at most. */
@@ -243,6 +245,20 @@ NATIVE(jint, isMemoryFile), jint fd, jlong size) {
     struct stat info;
     if (fstat(fd, &info) < 0) return -errno;
     return S_ISREG(info.st_mode) && info.st_size == size;
+}
+
+NATIVE(jlong, existingPages), jint fd, jlong offset, jlong size) {
+    UNUSED;
+    const uint64_t range[2] = {(uint64_t)offset, (uint64_t)size};
+    /* cached, dirty, written back, evicted, recently evicted */
+    uint64_t counts[5];
+    if (syscall(SYS_CACHESTAT, fd, range, counts, 0U) < 0) return -errno;
+    return (jlong)(counts[0] + counts[3]);
+}
+
+NATIVE(jint, pageSize)) {
+    UNUSED;
+    return (jint)sysconf(_SC_PAGESIZE);
 }
 
 NATIVE(jlong, map), jint fd, jint ring_size, jboolean is_writable) {

@@ -53,7 +53,9 @@ final class Connection {
     /** Called when the doorbell signals, or the peer ends. */
     private volatile Runnable listener;
 
-    Connection(int fd, ShmOptions options, int doorbell, int peerDoorbell, Sender out, Receiver in) throws IOException {
+    /** {@code pages}: of the receiver, or null; closed with the socket. */
+    Connection(int fd, ShmOptions options, int doorbell, int peerDoorbell, Sender out, Receiver in, WrittenPages pages)
+            throws IOException {
         this.out = out;
         this.in = in;
         waiters = new Waiters(out, in);
@@ -61,7 +63,7 @@ final class Connection {
         isPeerOnFutex = peerDoorbell == Layout.DOORBELL_FUTEX;
         readSpin = new SpinHistory(options.waiting);
         writeSpin = new SpinHistory(options.waiting);
-        wire = new Wire(fd, out != null, this);
+        wire = new Wire(fd, out != null, this, pages);
         overSocket = new OverSocket(this, wire, waiters, sleeper);
         cleanable = wire.closeAfter(this);
     }

@@ -31,6 +31,8 @@ final class Handshake {
     private Hello peer;
     Memory own;
     Memory peerMemory;
+    /** Of a large ring of the peer's; null else. */
+    private WrittenPages pages;
     /** In a client: room for the server's memory, without which it would say too late that it shares none. */
     private Mapping room;
 
@@ -198,7 +200,11 @@ final class Handshake {
                 throw new ProtocolException("the peer's memory is not sealed, or has another size");
             }
             mapPeers(size);
-            Native.close(peerFile);
+            if (peerMemory != null && WrittenPages.areChecked(size)) {
+                pages = new WrittenPages(peerFile, message.position(), size);
+            } else {
+                Native.close(peerFile);
+            }
             peerFile = -1;
         }
         peer = message;
@@ -231,8 +237,8 @@ final class Handshake {
         boolean both = isAsymmetric && peer.has(Layout.FEATURE_ASYMMETRIC);
         Sender out = isShared
                 ? new Sender(own, peerMemory, options.firstPosition, both, options.packetLimit(), options.keepsPackets) : null;
-        Receiver in = isShared ? new Receiver(own, peerMemory, peer.position(), both, options.keepsPackets) : null;
-        return new Connection(fd, options, doorbell, peer.doorbell(), out, in);
+        Receiver in = isShared ? new Receiver(own, peerMemory, peer.position(), both, options.keepsPackets, pages) : null;
+        return new Connection(fd, options, doorbell, peer.doorbell(), out, in, pages);
     }
 
     private void freeOwn() {
@@ -264,6 +270,10 @@ final class Handshake {
         if (peerMemory != null) {
             peerMemory.unmap();
             peerMemory = null;
+        }
+        if (pages != null) {
+            pages.close();
+            pages = null;
         }
     }
 }

@@ -127,6 +127,11 @@ final class Native {
     /** 1 for a sealed memory file of this size; 0 for another file. */
     static native int isMemoryFile(int fd, long size);
 
+    /** Pages of a memory file's span that exist, swapped ones among them: cachestat(2), from Linux 6.5 on. */
+    static native long existingPages(int fd, long offset, long size);
+
+    static native int pageSize();
+
     /** Maps the header, and the ring behind it twice. */
     static native long map(int fd, int ringSize, boolean isWritable);
 

@@ -27,9 +27,12 @@ final class Receiver extends ReceiverState {
     long q00, q01, q02, q03, q04, q05, q06, q07, q08, q09, q10, q11, q12, q13, q14, q15;
 
     private final boolean keepsPackets;
+    /** Null once all pages of the peer's ring exist, and of a small ring. */
+    private WrittenPages pages;
 
-    Receiver(Memory own, Memory peer, long begin, boolean isAsymmetric, boolean keepsPackets) {
+    Receiver(Memory own, Memory peer, long begin, boolean isAsymmetric, boolean keepsPackets, WrittenPages pages) {
         super(own, peer, begin, isAsymmetric);
+        this.pages = pages;
         this.keepsPackets = keepsPackets;
         own.setRelease(Layout.TAIL, begin);
     }
@@ -41,7 +44,20 @@ final class Receiver extends ReceiverState {
         if (Long.compareUnsigned(unread, size) > 0 || Long.compareUnsigned(unread, head - position) < 0) {
             throw new SocketException("Connection reset: the peer broke the protocol");
         }
+        if (pages != null) {
+            checkPages(found);
+        }
         head = found;
+    }
+
+    /** Reading a page that the peer has not written would allocate it, at this process's cost. */
+    private void checkPages(long to) throws IOException {
+        if (!pages.reach(to)) {
+            throw new SocketException("Connection reset: the peer broke the protocol");
+        }
+        if (pages.isDone()) {
+            pages = null;
+        }
     }
 
     /** Bytes to read; the peer's position is loaded when there seem to be none. */

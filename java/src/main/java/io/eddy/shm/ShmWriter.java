@@ -53,7 +53,10 @@ public final class ShmWriter {
         return view;
     }
 
-    /** The first bytes of room() belong to the packet that flush() sends. */
+    /**
+     * The first bytes of room() belong to the packet that flush() sends. They have been written: the peer ends the connection
+     * at pages of a large ring that never were.
+     */
     public void append(int size) throws IOException {
         to.advance(size);
     }

@@ -21,14 +21,19 @@ final class Wire implements Watcher.Watched {
 
     private final int fd;
     private final boolean isBell;
+    private final WrittenPages pages;
     private final WeakReference<Connection> connection;
     private final ReentrantLock lock = new ReentrantLock();
     private final long token;
     private boolean isWatched;
     private boolean isClosed;
 
-    /** {@code isBell}: whether its bytes are those of a doorbell, without meaning. */
-    Wire(int fd, boolean isBell, Connection connection) throws IOException {
+    /**
+     * {@code isBell}: whether its bytes are those of a doorbell, without meaning. {@code pages}: null, or what has a descriptor
+     * that is closed with the socket.
+     */
+    Wire(int fd, boolean isBell, Connection connection, WrittenPages pages) throws IOException {
+        this.pages = pages;
         this.fd = fd;
         this.isBell = isBell;
         this.connection = new WeakReference<>(connection);
@@ -183,6 +188,9 @@ final class Wire implements Watcher.Watched {
                 isClosed = true;
                 unwatch();
                 Native.close(fd);
+                if (pages != null) {
+                    pages.close();
+                }
             }
         } finally {
             lock.unlock();

@@ -29,6 +29,8 @@ import java.util.concurrent.locks.ReentrantLock;
 final class Native {
     private static final boolean IS_ARM = System.getProperty("os.arch").toLowerCase(Locale.ROOT).equals("aarch64");
     private static final long SYS_FUTEX = IS_ARM ? 98 : 202;
+    /** On every architecture. */
+    private static final long SYS_CACHESTAT = 451;
     private static final long SYS_MEMBARRIER = IS_ARM ? 283 : 324;
 
     private static final long FIONREAD = 0x541b;
@@ -115,6 +117,11 @@ final class Native {
     private static final MethodHandle MEMBARRIER = LINKER.downcallHandle(symbol("syscall"),
             FunctionDescriptor.of(JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_INT, JAVA_INT),
             Linker.Option.firstVariadicArg(1));
+    private static final MethodHandle CACHESTAT = LINKER.downcallHandle(symbol("syscall"),
+            FunctionDescriptor.of(JAVA_LONG, JAVA_LONG, JAVA_INT, ADDRESS, ADDRESS, JAVA_INT), ERRNO,
+            Linker.Option.firstVariadicArg(1));
+    private static final MethodHandle GETPAGESIZE =
+            LINKER.downcallHandle(symbol("getpagesize"), FunctionDescriptor.of(JAVA_INT));
     private static final MethodHandle SIGNAL = LINKER.downcallHandle(symbol("send"),
             FunctionDescriptor.of(JAVA_LONG, JAVA_INT, ADDRESS, JAVA_LONG, JAVA_INT));
     private static final MethodHandle GETCPU = LINKER.downcallHandle(symbol("sched_getcpu"),
@@ -561,6 +568,30 @@ final class Native {
                 return 0;
             }
             return (long) LSEEK.invokeExact(state, fd, 0L, SEEK_END) == size ? 1 : 0;
+        } catch (Throwable error) {
+            throw impossible(error);
+        }
+    }
+
+    /** Pages of a memory file's span that exist, swapped ones among them: cachestat(2), from Linux 6.5 on. */
+    static long existingPages(int fd, long offset, long size) {
+        try (Frame frame = Frame.open()) {
+            MemorySegment state = frame.allocate(STATE);
+            MemorySegment range = frame.allocate(16, 8);
+            range.set(JAVA_LONG, 0, offset);
+            range.set(JAVA_LONG, 8, size);
+            // cached, dirty, written back, evicted, recently evicted
+            MemorySegment counts = frame.allocate(40, 8);
+            long done = outcome((long) CACHESTAT.invokeExact(state, SYS_CACHESTAT, fd, range, counts, 0), state);
+            return done < 0 ? done : counts.get(JAVA_LONG, 0) + counts.get(JAVA_LONG, 24);
+        } catch (Throwable error) {
+            throw impossible(error);
+        }
+    }
+
+    static int pageSize() {
+        try {
+            return (int) GETPAGESIZE.invokeExact();
         } catch (Throwable error) {
             throw impossible(error);
         }
