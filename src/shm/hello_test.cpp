@@ -14,7 +14,9 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -244,6 +246,44 @@ TEST(shm_hello, leaves_the_socket_where_too_many_descriptors_are_in_flight) {
     ASSERT_EQ(waitpid(child, &status, 0), child);
     EXPECT_TRUE(WIFEXITED(status));
     EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+/// While it lives, this process gets no further descriptor.
+class no_descriptors {
+public:
+    no_descriptors() {
+        EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
+        const rlimit none{0, before_.rlim_max};
+        EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    }
+    no_descriptors(const no_descriptors&) = delete;
+    no_descriptors& operator=(const no_descriptors&) = delete;
+    ~no_descriptors() { EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before_), 0); }
+
+private:
+    rlimit before_{};
+};
+
+TEST(shm_hello, fails_in_a_client_without_a_descriptor_for_the_servers_memory) {
+    const auto count = [] {
+        using files = std::filesystem::directory_iterator;
+        return std::distance(files("/proc/self/fd"), files());
+    };
+    const auto before = count();
+    {
+        const sockets pair = connected();
+        exchange client(side::client, pair.first.get(), {});
+        exchange server(side::server, pair.second.get(), {});
+        EXPECT_EQ(must(client.step()), exchange::wait::readable);
+        EXPECT_EQ(must(server.step()), exchange::wait::none);
+        {
+            const no_descriptors shortage;
+            EXPECT_EQ(error_of(client.step()), errno_code(EMFILE));
+        }
+        EXPECT_FALSE(client.take_channel());
+        EXPECT_TRUE(server.take_channel()) << "it sees that the client goes";
+    }
+    EXPECT_EQ(count(), before);
 }
 
 TEST(shm_hello, costs_a_server_no_memory_before_the_peers_message) {

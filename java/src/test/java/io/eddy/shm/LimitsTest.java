@@ -269,7 +269,7 @@ class LimitsTest {
             }
         }
 
-        private static List<Integer> take(boolean all) {
+        static List<Integer> take(boolean all) {
             List<Integer> taken = new ArrayList<>();
             for (int each; (all || taken.isEmpty()) && (each = Native.socket()) >= 0;) {
                 taken.add(each);
@@ -277,7 +277,7 @@ class LimitsTest {
             return taken;
         }
 
-        private static void give(List<Integer> taken) {
+        static void give(List<Integer> taken) {
             for (int each : taken) {
                 Native.close(each);
             }
@@ -287,6 +287,63 @@ class LimitsTest {
     @Test
     void aServerWithoutDescriptorsUsesTheSocket() throws Exception {
         assertPasses(Descriptors.class);
+    }
+
+    /** A process's main: a client that has no descriptor left when the server's memory comes, and later one that has. */
+    public static final class LateShortage {
+        public static void main(String[] arguments) throws Exception {
+            String path = name();
+            try (ShmServerSocket usual = new ShmServerSocket(name())) {
+                Errors.of("none", 0);
+                assertTrue(shares(usual), "before");
+                long before = Fixtures.resources();
+                assertEquals("a descriptor could not be received: too many open files", refusal(path));
+                assertEquals(before, Fixtures.resources());
+                assertTrue(shares(usual), "after");
+            }
+        }
+
+        private static boolean shares(ShmServerSocket server) throws IOException {
+            try (ShmSocket client = new ShmSocket(((ShmSocketAddress) server.getLocalSocketAddress()).path());
+                    Socket peer = server.accept()) {
+                client.getOutputStream().write(7);
+                return peer.getInputStream().read() == 7 && client.sharesMemory();
+            }
+        }
+
+        /** The server is spoken by hand: between the client's HELLO and the answer, all descriptors are taken. */
+        private static String refusal(String path) throws Exception {
+            int listener = Native.socket();
+            assertEquals(0, Native.bind(listener, new ShmSocketAddress(path).name()));
+            assertEquals(0, Native.listen(listener, 1));
+            var connecting = Fixtures.inThread(() -> new ShmSocket(path));
+            int[] peer = {-1};
+            Fixtures.eventually("a client", () -> (peer[0] = Native.accept(listener)) >= 0);
+            byte[] hello = new byte[Layout.HELLO_SIZE];
+            int[] found = new int[2];
+            Fixtures.eventually("its HELLO", () -> Native.receiveMessage(peer[0], hello, 0, found, false) == hello.length);
+            int file = Native.memoryFile((long) Layout.HEADER_SIZE + Layout.MIN_RING);
+            assertEquals(0, Native.seal(file));
+            List<Integer> taken = Descriptors.take(true);
+            byte[] answer = new Hello(Layout.FEATURE_MEMORY, Layout.DOORBELL_SOCKET, Layout.MIN_RING, 0).encode();
+            assertEquals(answer.length, Native.sendDescriptor(peer[0], answer, file));
+            Throwable error = null;
+            try {
+                Fixtures.get(connecting);
+            } catch (java.util.concurrent.ExecutionException failure) {
+                error = failure.getCause();
+            }
+            Descriptors.give(taken);
+            for (int each : new int[] {file, found[0], peer[0], listener}) {
+                Native.close(each);
+            }
+            return error instanceof IOException ? error.getMessage() : String.valueOf(error);
+        }
+    }
+
+    @Test
+    void aClientWithoutADescriptorForTheServersMemoryFailsAlone() throws Exception {
+        assertPasses(LateShortage.class);
     }
 
     /**
