@@ -1,5 +1,6 @@
 // Cost of connections: memory and wake-ups of idle ones, and allocations of busy ones.
 #include <eddy/shm/connection.hpp>
+#include <eddy/shm/layout.h>
 
 #include "base/counted_memory.hpp"
 #include "base/test_rounds.hpp"
@@ -90,6 +91,21 @@ TEST(shm_idle, connections_take_little_memory_and_no_wakeups) {
     echoing.join();
     EXPECT_TRUE(has_echoed);
     EXPECT_EQ(end, errc::end_of_stream);
+}
+
+TEST(shm_idle, connections_that_are_not_read_take_their_ring_and_no_more) {
+    constexpr std::size_t count = 20;
+    const std::vector<std::byte> many(2 * EDDY_SHM_DEFAULT_RING, std::byte{1});
+    const std::size_t before = shared_bytes();
+    std::vector<std::pair<connection, connection>> unread;
+    for (std::size_t i = 0; i < count; ++i) {
+        unread.push_back(must(connection::pair()));
+        EXPECT_EQ(must(unread.back().first.try_write(many)), EDDY_SHM_DEFAULT_RING);
+        EXPECT_EQ(must(unread.back().first.try_write(many)), 0U);
+    }
+    const std::size_t each = (shared_bytes() - before) / count;
+    EXPECT_GE(each, EDDY_SHM_DEFAULT_RING);
+    EXPECT_LE(each, EDDY_SHM_DEFAULT_RING + idle_bytes_allowed);
 }
 
 task<void> echo_in_a_loop(std::string path) {
