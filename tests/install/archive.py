@@ -38,7 +38,7 @@ def main(work):
     print(f"{os.path.getsize(path)} bytes; needs {least}")
     with open("docs/operations.md", encoding="utf-8") as file:
         promised = re.search(r"needs ([0-9.]+) or newer", file.read())[1]
-    # Of Debian 12, where releases are made; a build on a newer system needs a newer one.
+    # Releases are made on Debian 12; a build on a newer system needs a newer one.
     if version_of(os.confstr("CS_GNU_LIBC_VERSION").split()[1]) <= (2, 36):
         assert version_of(least) <= version_of(promised), f"it needs glibc {least}, and docs/operations.md says {promised}"
     with tarfile.open(path) as archive:
