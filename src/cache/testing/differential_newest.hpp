@@ -26,6 +26,35 @@ SET i 11 IFEQ 10 ; SET i 12 IFEQ 011 ; DELEX i IFEQ 11 ; SET q d IFDEQ zz ; SET 
 COMMAND INFO delex digest ; COMMAND GETKEYSANDFLAGS SET a b IFEQ x ; COMMAND GETKEYSANDFLAGS SET a b NX ;
 COMMAND GETKEYSANDFLAGS SET a b GET IFEQ x ; COMMAND GETKEYSANDFLAGS DELEX a
 )",
+    // NX and XX beside conditions: behind them only. A malformed digest with GET has two replies in
+    // Redis 8.6.
+    R"(
+SET k a ; SET k b NX IFEQ a ; SET k b XX IFEQ a ; SET k b NX IFNE z ; SET k b IFEQ a NX ; GET k ;
+SET k b IFEQ a XX ; GET k ; SET k c IFEQ z XX ; SET k c IFNE b XX ; SET k c IFNE z NX ; GET k ;
+SET k c IFNE z XX ; GET k ; SET n c IFEQ z NX ; SET n c IFEQ z XX ; SET n c IFNE z XX ; EXISTS n ;
+SET n c IFNE z NX ; GET n ; SET n d NX IFNE c ; SET n d IFEQ c NX XX ; SET n d IFEQ c XX NX ;
+SET n d IFEQ c NX GET ; SET n d IFEQ x XX GET ; SET n d IFEQ c XX GET ; GET n ; SET n e IFEQ c IFEQ d ;
+GET n ; SET n f IFEQ e IFEQ c ; SET n f IFNE e IFNE c ; GET n ; SET n g IFEQ f IFNE c ;
+SET n g IFEQ f IFDEQ 0123456789abcdef ; SET n g IFDNE 0123456789abcdef IFDNE zz ;
+SET n g IFDEQ zz IFDEQ 0123456789abcdef ; SET n g IFDEQ zz XX ; SET n g IFDEQ zz NX ;
+SET n g IFDNE 0123456789abcdef XX ; GET n ; SET m g IFDNE zz NX ; SET m g IFDEQ zz NX GET ; GET m ;
+SET m h IFEQ g NX EX 10 ; SET m h EX 10 IFEQ g XX ; TTL m ; SET m i IFEQ h XX KEEPTTL ; TTL m ;
+RPUSH l a ; SET l b IFEQ a NX ; SET l b IFEQ a XX ; SET l b IFEQ a NX GET ; SET l b IFDEQ zz NX ; TYPE l ;
+MSETEX 1 k b NX IFEQ a ; MSETEX 1 k b IFEQ c NX
+)",
+    // Counts of read and unread entries of groups.
+    R"(
+XADD s 1 a 1 ; XADD s 2 a 1 ; XADD s 3 a 1 ; XGROUP CREATE s g 2 ENTRIESREAD 100 ; XINFO GROUPS s ;
+XGROUP CREATE s h 0 ENTRIESREAD 100 ; XGROUP CREATE s i 3 ENTRIESREAD 100 ;
+XGROUP CREATE s j 9 ENTRIESREAD 9223372036854775807 ; XINFO GROUPS s ; XREADGROUP GROUP g c STREAMS s > ;
+XINFO GROUPS s ; XADD s 10 a 1 ; XADD s 11 a 1 ; XINFO GROUPS s ; XREADGROUP GROUP h c COUNT 1 STREAMS s > ;
+XINFO GROUPS s ; XDEL s 2 ; XINFO GROUPS s ; XTRIM s MAXLEN 1 ; XINFO GROUPS s ;
+XGROUP SETID s g 11 ENTRIESREAD -1 ; XGROUP SETID s h 10 ENTRIESREAD 0 ; XINFO GROUPS s ;
+XGROUP SETID s h 10 ENTRIESREAD 400 ; XINFO GROUPS s ; XGROUP SETID s h 10 ENTRIESREAD -2 ;
+XSETID s 20 ENTRIESADDED 5 ; XINFO GROUPS s ; XSETID s 20 ENTRIESADDED 500 ; XINFO GROUPS s ;
+XTRIM s MAXLEN 0 ; XINFO GROUPS s ; XGROUP CREATE t g 0 MKSTREAM ENTRIESREAD 7 ; XINFO GROUPS t ;
+XADD t 1 a 1 ; XADD t 2 a 1 ; XGROUP SETID t g 1 ENTRIESREAD 100 ; XINFO GROUPS t
+)",
     R"(
 MSETEX 0 a b ; MSETEX 2 a b ; MSETEX x a b ; MSETEX -1 a b ; MSETEX 99999999999 a b ;
 MSETEX 2147483647 a b ; MSETEX 2147483648 a b ; MSETEX 0x1 a b ; MSETEX 01 a b
@@ -115,7 +144,7 @@ inline constexpr std::string_view newest_of_valkey[] = {
 DELIFEQ ; DELIFEQ a ; DELIFEQ a x ; SET a c ; DELIFEQ a x ; DELIFEQ a c ; DELIFEQ a c ; SET i 12 ;
 DELIFEQ i 012 ; DELIFEQ i 12 ; LPUSH l a ; DELIFEQ l a ; COMMAND INFO delifeq ; SET a b IFEQ x ; SET a b ;
 SET a c IFEQ b ; SET a c IFEQ x ; SET a c IFEQ x GET ; SET a d IFEQ c GET ; SET n d IFEQ c GET ;
-SET n d IFEQ c ; SET a d NX IFEQ c ; SET a d IFEQ c XX ; SET a d IFEQ d EX 100 ; TTL a ; SET a b IFEQ ;
+SET n d IFEQ c ; SET a d NX IFEQ c ; SET a d IFEQ d EX 100 ; TTL a ; SET a b IFEQ ;
 SET l a IFEQ x ; SET l a IFEQ x GET
 )",
     R"(

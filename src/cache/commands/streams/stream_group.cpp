@@ -31,8 +31,17 @@ struct group_request {
     bool parse_options(call& c, bool may_make);
     bool find_stream(call& c);
     bool find_group(call& c);
+    void limit_entries_read(const call& c) noexcept;
     redis_stream& entries() const noexcept { return call::stream_of(place); }
 };
+
+// As in Redis 8, not more than were ever added. What another server or the file has stays as it is.
+void group_request::limit_entries_read(const call& c) noexcept {
+    if ((c.client.special & client_session::master) != 0 || entries_read < 0) return;
+    const std::uint64_t added = entries().entries_added();
+    if (static_cast<std::uint64_t>(entries_read) > added)
+        entries_read = static_cast<std::int64_t>(added);
+}
 
 bool group_request::parse_options(call& c, bool may_make) {
     for (std::size_t i = 5; i < c.count; ++i) {
@@ -97,6 +106,7 @@ void xgroup_create(call& c) {
             c.state.notify_watchers(c.keys->number(), key_event::stream, key);
         }
     }
+    request.limit_entries_read(c);
     if (request.entries().add_group(c.memory(), c.arg(3), id, request.entries_read) == nullptr) {
         return c.error("BUSYGROUP Consumer Group name already exists");
     }
@@ -110,6 +120,7 @@ void xgroup_setid(call& c) {
     if (!request.parse_options(c, false) || !request.find_group(c)) return;
     if (c.count != 5 && c.count != 7) return c.wrong_subcommand();
     if (!group_id(c, request.place, id_syntax::loose, id)) return;
+    request.limit_entries_read(c);
     request.group->last_id = id;
     request.group->entries_read = request.entries_read;
     c.reply.ok();

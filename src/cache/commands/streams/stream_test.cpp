@@ -266,9 +266,9 @@ TEST_F(streams, what_a_group_has_still_to_read_is_unknown_behind_what_was_delete
     for (const char* const id : {"1", "2", "3", "4"}) a_({"XADD", "s", id, "f", "v"});
     a_("XGROUP CREATE s g 1 ENTRIESREAD 1");
     EXPECT_EQ(lag(), "3");
-    // Two entries are left, but the number of deleted ones that were undelivered is unknown.
+    // All that is left is still to be read, and nothing is missing in it.
     a_("XDEL s 1 2");
-    EXPECT_EQ(lag(), "");
+    EXPECT_EQ(lag(), "2");
     a_("XREADGROUP GROUP g c COUNT 1 STREAMS s >");
     EXPECT_EQ(lag(), "1");
     a_("XDEL s 4");
@@ -276,16 +276,33 @@ TEST_F(streams, what_a_group_has_still_to_read_is_unknown_behind_what_was_delete
     a_("XADD s 5 f v");
     a_("XREADGROUP GROUP g c STREAMS s >");
     EXPECT_EQ(lag(), "0");
-    // Trimmed entries count as not delivered.
+    // Trimmed entries do not count.
     for (const char* const id : {"6", "7", "8"}) a_({"XADD", "s", id, "f", "v"});
-    a_("XTRIM s MAXLEN 1");
     EXPECT_EQ(lag(), "3");
+    a_("XTRIM s MAXLEN 1");
+    EXPECT_EQ(lag(), "1");
     a_("XREADGROUP GROUP g c STREAMS s >");
     EXPECT_EQ(lag(), "0");
 }
 
+TEST_F(streams, a_group_has_not_read_more_entries_than_there_were) {
+    a_("XADD s 1 f v");
+    a_("XADD s 2 f v");
+    a_("XGROUP CREATE s g 1 ENTRIESREAD 100");
+    const auto fields = [&] {
+        const auto group = testing::parse_reply(a_("XINFO GROUPS s")).children[0];
+        return group.children[9].text + " " + group.children[11].text;
+    };
+    EXPECT_EQ(fields(), "2 0");
+    a_("XGROUP SETID s g 1 ENTRIESREAD 0");
+    EXPECT_EQ(fields(), "0 2");
+    a_("XGROUP SETID s g 1 ENTRIESREAD 9223372036854775807");
+    EXPECT_EQ(fields(), "2 0");
+}
+
 TEST_F(streams, counts_at_their_ends_do_not_overflow) {
     a_("XADD s 1 f v");
+    a_("XSETID s 1 ENTRIESADDED 9223372036854775807");
     a_("XGROUP CREATE s g 1 ENTRIESREAD 9223372036854775807");
     a_("XADD s 2 f v");
     a_("XREADGROUP GROUP g c STREAMS s >");

@@ -63,10 +63,10 @@ bool parse_options(call& c, std::size_t first, option_set allowed, options& to) 
         const std::string_view word = c.arg(i);
         const bool has_next = i + 1 < c.count;
         const bool no_expiry_yet = !to.keep_expiry && !to.persist;
-        const bool is_conditional = to.condition.given();
-        if (stores && is_word(word, "nx") && !to.only_if_present && !is_conditional) {
+        // As in Redis 8.6, NX or XX may stand behind a condition on the value, not before it.
+        if (stores && is_word(word, "nx") && !to.only_if_present) {
             to.only_if_absent = true;
-        } else if (stores && is_word(word, "xx") && !to.only_if_absent && !is_conditional) {
+        } else if (stores && is_word(word, "xx") && !to.only_if_absent) {
             to.only_if_present = true;
         } else if (is_set && is_word(word, "get")) {
             to.get = true;
@@ -121,7 +121,7 @@ void set_with_options(call& c) {
     if (o.expiry.given() && !o.expiry.resolve(c, at_ms)) return;
     slot* const place = o.get ? c.find_to_read() : c.find_to_replace();
     bool is_met = !o.lacks(place);
-    if (o.condition.given()) {
+    if (is_met && o.condition.given()) {
         if (place != nullptr && c.is_not(place, value_type::string)) return;
         const auto holds = o.condition.holds(c, place == nullptr ? nullptr : keyspace::at(place));
         if (!holds) return;

@@ -22,7 +22,7 @@ bool value_condition::take(std::string_view word, std::string_view next) noexcep
                        : is_word(word, "ifdeq") ? kind::digest_equal
                        : is_word(word, "ifdne") ? kind::digest_differs
                                                 : kind::none;
-    if (asked == kind::none || given()) return false;
+    if (asked == kind::none || (given() && asked != what)) return false;
     what = asked;
     operand = next;
     return true;

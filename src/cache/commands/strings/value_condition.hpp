@@ -23,7 +23,8 @@ struct value_condition {
 
     bool given() const noexcept { return what != kind::none; }
 
-    /// Takes the option if `word` is one of the four and none came before.
+    /// Takes the option if `word` is one of the four and no other came before; of the same one
+    /// twice the last counts.
     bool take(std::string_view word, std::string_view next) noexcept;
 
     /// True if the key may be changed; `of` is null where there is no key. None, with the error

@@ -139,7 +139,10 @@ std::optional<std::int64_t> redis_stream::count_up_to(stream_id id) const noexce
 }
 
 std::optional<std::int64_t> redis_stream::lag(const stream_group& of) const noexcept {
-    if (entries_added_ == 0) return 0;
+    if (entries_added_ == 0 || size_ == 0) return 0;
+    // All that is left is unread, and nothing is missing in it.
+    if (of.last_id < first_id_ && max_deleted_id_ < first_id_)
+        return static_cast<std::int64_t>(size_);
     std::optional<std::int64_t> read;
     if (of.entries_read != stream_group::unknown_count && !has_gaps_from(of.last_id)) {
         read = of.entries_read;
