@@ -269,6 +269,24 @@ class BesideValkey91(Beside, harness.EddyTest):
     variable = "EDDY_VALKEY_9_1"
     takes_our_ends = False
 
+    def test_a_replica_redirects_clients_that_can_be_redirected(self):
+        master = self.cache("master")
+        ours = self.cache()
+        _, theirs = self.server()
+        self.replicate(ours, master)
+        self.replicate(theirs, master)
+        self.assertEqual([each("CLIENT", "CAPA", "redirect") for each in (ours, theirs)], ["+OK"] * 2)
+        address = f"-REDIRECT 127.0.0.1:{master.port}"
+        self.assertEqual(ours("GET", "k"), address)
+        for command in ("GET k", "SET k v", "PING", "EVAL_RO return(1) 0", "EVAL return(1) 0", "MULTI", "GET k", "EXEC",
+                        "SCAN 0", "DBSIZE", "PUBLISH a b", "WATCH k", "SCRIPT LOAD return(1)", "GET", "FLUSHALL",
+                        "OBJECT ENCODING k", "XADD s * f v", "MEMORY USAGE k", "PFCOUNT k", "FUNCTION FLUSH",
+                        "READONLY", "GET k", "SET k v", "MULTI", "GET k", "SET k v", "EXEC", "DBSIZE",
+                        "READWRITE", "GET k", "READONLY", "RESET", "GET k"):
+            self.assertEqual(ours(*command.split()), theirs(*command.split()), command)
+        # Others are answered here.
+        self.assertIsNone(client_of(self, ours.port)("GET", "k"))
+
     def test_a_field_without_an_end_in_time_has_the_latest(self):
         """Valkey takes any time; here there is a last one, in the year 10889."""
         _, theirs = self.server()

@@ -205,7 +205,11 @@ static_assert(std::ranges::all_of(groups,
                                       });
                                   }),
               "the row of a form must stand behind its command's");
-static_assert(std::ranges::is_sorted(forms, {}, &command_spec::name),
+static_assert(std::ranges::all_of(groups,
+                                  [](const row_group& group) {
+                                      return std::ranges::is_sorted(group.forms, {},
+                                                                    &command_row::name);
+                                  }),
               "the rows of a command's forms must stand in the order of their names");
 static_assert(std::ranges::all_of(table,
                                   [](const command_spec& each) {

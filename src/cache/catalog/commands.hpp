@@ -74,6 +74,10 @@ void sort(call&);
 void sort_ro(call&);
 
 // commands/server/slowlog.cpp
+void commandlog_get(call&);
+void commandlog_help(call&);
+void commandlog_len(call&);
+void commandlog_reset(call&);
 void slowlog_get(call&);
 void slowlog_help(call&);
 void slowlog_len(call&);
@@ -88,6 +92,7 @@ void latency_reset(call&);
 
 // commands/server/cluster.cpp
 void cluster(call&);
+void clusterscan(call&);
 void cluster_count_failure_reports(call&);
 void cluster_countkeysinslot(call&);
 void cluster_getkeysinslot(call&);
@@ -320,6 +325,7 @@ void client_id(call&);
 void client_info(call&);
 void client_kill(call&);
 void client_list(call&);
+void client_capa(call&);
 void client_no_evict(call&);
 void client_no_touch(call&);
 void client_pause(call&);

@@ -68,6 +68,8 @@ void append_client_line(std::string& to, const client_session& who, std::int64_t
     field("age", std::to_string((now_us - who.created_us) / second_us));
     field("idle", std::to_string((now_us - who.last_used_us) / second_us));
     field("flags", client_flags(who));
+    // Redis has no such field.
+    if (who.redirects) field("capa", "r");
     number("db", who.db);
     number("sub", extras == nullptr ? 0 : extras->channels.size());
     number("psub", extras == nullptr ? 0 : extras->patterns.size());

@@ -132,6 +132,10 @@ struct client_session : list_link<> {
     /// A command waits for a key, the end of a pause or the like; later ones wait behind it.
     bool blocked = false;
     bool no_evict = false;
+    /// CLIENT CAPA REDIRECT: a replica answers commands on data with the address of its master,
+    bool redirects = false;
+    /// but READONLY lets this one read.
+    bool reads_replica = false;
 
 protected:
     client_session(engine& home, internal);

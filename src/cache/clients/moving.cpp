@@ -67,6 +67,8 @@ moved_session engine_clients::move_out(const client_session& who) const {
     made.db = who.db;
     made.authenticated = who.authenticated;
     made.no_evict = who.no_evict;
+    made.redirects = who.redirects;
+    made.reads_replica = who.reads_replica;
     // The connection still has the other commands.
     if (!who.blocked || !who.extras || who.extras->waits_for != wait_kind::key) return made;
     who.extras->waiting.for_each([&](const command_spec&, std::span<const std::string_view> args) {
@@ -106,6 +108,8 @@ bool engine_clients::move_in(client_session& who, const moved_session& from) con
     who.protocol = from.protocol == 3 ? 3 : 2;
     who.db = from.db;
     who.no_evict = from.no_evict;
+    who.redirects = from.redirects;
+    who.reads_replica = from.reads_replica;
     return true;
 }
 

@@ -26,6 +26,8 @@ struct moved_session {
     std::uint8_t db = 0;
     bool authenticated = true;
     bool no_evict = false;
+    bool redirects = false;
+    bool reads_replica = false;
     /// A command that waits for a key, as RESP: it is executed again, and its timeout begins anew.
     /// Other commands that wait are still among the bytes that the connection has received.
     std::string waiting;

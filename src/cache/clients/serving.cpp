@@ -37,7 +37,9 @@ void keep_if_slow(engine_state& s, client_session& who) {
             c.spec = &spec;
             c.args = args.data();
             c.count = args.size();
+            c.reply_begin = reply.buffer().size();
             keep_waited(c, 0);
+            keep_if_large(c);
         });
 }
 
@@ -100,6 +102,7 @@ bool serve_one(engine_state& s, client_session& who, std::string_view key) {
                 throw;
             }
             if (served && is_timed) keep_waited(c, clock_us() - began_us);
+            if (served) keep_if_large(c);
             record.end(args, database);
         });
         if (served && takes_no_reply(who)) extras.outbox.truncate(c.reply_begin);

@@ -23,18 +23,8 @@
 namespace eddy::cache::commands {
 namespace {
 
-// Size of the running command as a RESP array.
-std::size_t request_bytes(const call& c) noexcept {
-    constexpr std::size_t marks = 5;  // '*' or '$', and the ends of lines
-    const auto digits = [](std::size_t number) { return std::to_string(number).size(); };
-    std::size_t bytes = marks - 2 + digits(c.count);
-    for (std::size_t i = 0; i < c.count; ++i)
-        bytes += marks + digits(c.arg(i).size()) + c.arg(i).size();
-    return bytes;
-}
-
 void append_line_of(call& c, std::string& to, const client_session& who) {
-    append_client_line(to, who, c.state.data.env.now_us, &who == &c.client ? request_bytes(c) : 0);
+    append_client_line(to, who, c.state.data.env.now_us, &who == &c.client ? c.request_bytes() : 0);
 }
 
 // ID alone, with any numbers: one line for each, in their order, as in Redis 7.2.
@@ -106,6 +96,13 @@ void client_setinfo(call& c) {
     client_session::introduction& its = c.client.introduce();
     (is_name ? its.library_name : its.library_version) = value;
     note_client_memory(c.state, value.size());
+    c.reply.ok();
+}
+
+// CLIENT CAPA of Valkey; unknown words are ignored there, too.
+void client_capa(call& c) {
+    for (std::size_t i = 2; i < c.count; ++i)
+        if (is_word(c.arg(i), "redirect")) c.client.redirects = true;
     c.reply.ok();
 }
 
@@ -223,6 +220,9 @@ void client_help(call& c) {
         "CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
         "CACHING (YES|NO)",
         "    Whether the keys of the next command are tracked, with OPTIN or OPTOUT.",
+        "CAPA <capability> [<capability> ...]",
+        "    Say what this client can do. REDIRECT: a replica answers it with its master's "
+        "address.",
         "GETNAME",
         "    The name of this connection.",
         "GETREDIR",
@@ -234,7 +234,8 @@ void client_help(call& c) {
         "KILL <address>|<option> <value> [<option> <value> ...]",
         "    Close connections that have all of these. Options are ID, TYPE, USER, ADDR, LADDR, "
         "IP,",
-        "    NAME, LIB-NAME, LIB-VER, FLAGS and DB, each also with NOT- before it, and MAXAGE, "
+        "    NAME, LIB-NAME, LIB-VER, FLAGS, CAPA and DB, each also with NOT- before it, and "
+        "MAXAGE, "
         "IDLE",
         "    and SKIPME.",
         "LIST [<option> <value> ...]",

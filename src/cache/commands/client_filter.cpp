@@ -78,6 +78,14 @@ bool take_flags(call& c, std::size_t i, bool negated, std::optional<std::string_
     return false;
 }
 
+bool take_capabilities(call& c, std::size_t i, bool negated, std::optional<std::string_view>& to) {
+    to = c.arg(i);
+    if (to->find_first_not_of('r') == std::string_view::npos) return true;
+    c.error("ERR Unknown capa found in the " + std::string(negated ? "NOT-CAPA" : "provided") +
+            " filter: " + c_text(*to));
+    return false;
+}
+
 bool take_user(call& c, std::size_t i, const acl::user*& to) {
     to = c.state.settings.users.find(c.arg(i));
     if (to != nullptr) return true;
@@ -95,8 +103,9 @@ bool take_seconds(call& c, std::size_t i, std::string_view name, std::optional<s
     return false;
 }
 
-constexpr std::string_view properties_by_name[] = {
-    "id", "type", "user", "addr", "laddr", "ip", "name", "lib-name", "lib-ver", "flags", "db"};
+constexpr std::string_view properties_by_name[] = {"id",      "type",  "user", "addr",
+                                                   "laddr",   "ip",    "name", "lib-name",
+                                                   "lib-ver", "flags", "capa", "db"};
 constexpr std::string_view limits_by_name[] = {"maxage", "idle", "skipme"};
 
 }  // namespace
@@ -116,6 +125,7 @@ client_filter::parsed client_filter::take_property(call& c, std::size_t& i, std:
     if (is_word(word, "user")) return taken(take_user(c, i, to.user));
     if (is_word(word, "db")) return taken(take_database(c, i, to.database));
     if (is_word(word, "flags")) return taken(take_flags(c, i, negated, to.flags));
+    if (is_word(word, "capa")) return taken(take_capabilities(c, i, negated, to.capabilities));
     if (is_word(word, "type")) {
         to.type = type_argument(c, i);
         return taken(to.type.has_value());
@@ -188,6 +198,7 @@ bool client_filter::properties::fit(const client_session& who, bool all) const {
         const std::string its = client_flags(who);
         return std::ranges::all_of(*flags, [&its](char each) { return its.contains(each); });
     });
+    check(capabilities.has_value(), [&] { return capabilities->empty() || who.redirects; });
     return result;
 }
 

@@ -45,6 +45,7 @@ private:
         std::optional<std::string_view> library_name;
         std::optional<std::string_view> library_version;
         std::optional<std::string_view> flags;
+        std::optional<std::string_view> capabilities;
         std::optional<std::size_t> database;
 
         /// True if the session has `all` given properties, or else one of them.

@@ -48,6 +48,7 @@ void reset(call& c) {
     who.protocol = 2;
     if (who.introduced) who.introduced->name.clear();
     who.no_evict = false;
+    who.reads_replica = false;
     use_default_user(c.state.settings, who);
     c.keys = &c.state.data.database(0);
     c.reply.set_protocol(2);

@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <initializer_list>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -469,6 +470,155 @@ TEST_F(newest, hashes_with_expiring_fields_are_counted) {
     a_("DEL j");
     a_("SET k v");
     EXPECT_THAT(a_("INFO keyspace"), HasSubstr("db1:keys=1,expires=0,avg_ttl=0,subexpiry=0\r\n"));
+}
+
+// The first words and amounts of a log of COMMANDLOG, the oldest first, without the test's own.
+std::string log_of(test_client& from, std::string_view which) {
+    std::string text;
+    const auto log = testing::parse_reply(from("COMMANDLOG GET -1 " + std::string(which)));
+    for (const auto& each : log.children) {
+        const std::string& name = each.children[3].children[0].text;
+        if (name != "COMMANDLOG" && name != "CONFIG")
+            text.insert(0, name + ' ' + each.children[2].text + ", ");
+    }
+    from("COMMANDLOG RESET " + std::string(which));
+    return text;
+}
+
+TEST_F(newest, large_requests_and_replies_are_logged) {
+    const std::string large(1 << 20, 'x');
+    a_({"SET", "k", large});
+    EXPECT_EQ(log_of(b_, "large-request"), "SET 1048608, ");
+    a_("GET k");
+    EXPECT_EQ(log_of(b_, "large-reply"), "GET 1048588, ");
+    a_({"SET", "k", large.substr(100)});
+    a_("GET k");
+    EXPECT_EQ(log_of(b_, "large-request") + log_of(b_, "large-reply"), "") << "they are smaller";
+    b_("CONFIG SET commandlog-request-larger-than 30 commandlog-reply-larger-than 30");
+    // Each command of a transaction for itself, and one that waits when it is served.
+    a_("MULTI");
+    a_("SET k 123456");
+    a_("STRLEN k");
+    a_("EXEC");
+    EXPECT_EQ(log_of(b_, "large-request"), "SET 32, ");
+    EXPECT_EQ(a_("BLPOP nosuch other 0"), "");
+    EXPECT_EQ(log_of(b_, "large-request"), "");
+    b_("RPUSH other 12345678901234567890");
+    a_.pushed();
+    EXPECT_EQ(log_of(b_, "large-request"), "RPUSH 53, BLPOP 45, ");
+    EXPECT_EQ(log_of(b_, "large-reply"), "BLPOP 42, ");
+    // A reply that is not sent has no bytes.
+    a_("CLIENT REPLY OFF");
+    a_({"SET", "k", std::string(100, 'x')});
+    a_("GET k");
+    a_("CLIENT REPLY ON");
+    EXPECT_EQ(log_of(b_, "large-reply"), "");
+    EXPECT_THAT(log_of(b_, "large-request"), HasSubstr("SET 128, "));
+    // Within a script the request has none.
+    a_("EVAL return(redis.call('get',KEYS[1])) 1 k");
+    EXPECT_EQ(log_of(b_, "large-reply"), "get 108, EVAL 108, ");
+    EXPECT_EQ(log_of(b_, "large-request"), "EVAL 68, ");
+    a_("AUTH 12345678901234567890");
+    const std::string secret = b_("COMMANDLOG GET 1 large-request");
+    EXPECT_THAT(secret, AllOf(HasSubstr("(redacted)"), ::testing::Not(HasSubstr("123456789"))));
+}
+
+TEST_F(newest, logs_of_sizes_have_a_length) {
+    b_("CONFIG SET commandlog-request-larger-than 25 commandlog-large-request-max-len 3");
+    for (const std::string each : {"a", "b", "c", "d"}) a_({"SET", each, "value"});
+    EXPECT_EQ(b_("COMMANDLOG LEN large-request"), ":3\r\n");
+    EXPECT_EQ(b_("COMMANDLOG LEN large-reply"), ":0\r\n");
+    b_("CONFIG SET commandlog-large-request-max-len 0");
+    a_("SET e value");
+    EXPECT_EQ(b_("COMMANDLOG LEN large-request"), ":0\r\n");
+    // The same data as SLOWLOG.
+    b_("CONFIG SET commandlog-execution-slower-than 0");
+    a_("SET e value");
+    EXPECT_EQ(testing::parse_reply(b_("SLOWLOG GET -1")).children.size(), 2U);
+    b_("COMMANDLOG RESET slow");
+    EXPECT_EQ(b_("SLOWLOG LEN"), ":1\r\n");
+    b_("CONFIG SET slowlog-log-slower-than -1");
+    EXPECT_THAT(b_("CONFIG GET commandlog-execution-slower-than"), HasSubstr("-1"));
+}
+
+TEST_F(newest, clients_say_that_they_can_be_redirected) {
+    EXPECT_EQ(a_("READONLY"), "-ERR This instance has cluster support disabled\r\n");
+    EXPECT_EQ(a_("CLIENT CAPA foo"), ok);
+    EXPECT_EQ(a_("CLIENT LIST CAPA r"), "$0\r\n\r\n");
+    EXPECT_EQ(a_("CLIENT CAPA foo REDIRECT"), ok);
+    EXPECT_THAT(b_("CLIENT LIST CAPA r"), HasSubstr(" flags=N capa=r db=0 "));
+    EXPECT_EQ(a_("READONLY"), ok);
+    EXPECT_EQ(a_("READWRITE"), ok);
+    EXPECT_EQ(a_("SET k v"), ok) << "there is no master";
+    EXPECT_EQ(b_("CLIENT KILL CAPA r"), ":1\r\n");
+}
+
+TEST_F(newest, a_replica_redirects_them_to_its_master) {
+    a_("SET k v");
+    EXPECT_EQ(a_("REPLICAOF 10.0.0.1 6379"), ok);
+    a_("CLIENT CAPA redirect");
+    constexpr std::string_view redirected = "-REDIRECT 10.0.0.1:6379\r\n";
+    for (const std::string_view each :
+         {"GET k", "SET k v", "SCAN 0", "DBSIZE", "OBJECT ENCODING k", "EVAL_RO return(1) 0",
+          "FLUSHALL", "XADD s * f v", "MEMORY USAGE k", "PFCOUNT k", "FUNCTION FLUSH"})
+        EXPECT_EQ(a_(each), redirected) << each;
+    expect({{"PING", "+PONG\r\n"},
+            {"MULTI", ok},
+            {"GET k", redirected},
+            {"EXEC", "-EXECABORT Transaction discarded because of previous errors.\r\n"},
+            {"EVAL return(1) 0", ":1\r\n"},
+            {"PUBLISH a b", ":0\r\n"},
+            {"WATCH k", ok},
+            {"GET", "-ERR wrong number of arguments for 'get' command\r\n"},
+            {"READONLY", ok},
+            {"GET k", bulk("v")},
+            {"SET k v", redirected},
+            {"MULTI", ok},
+            {"GET k", "+QUEUED\r\n"},
+            {"SET k v", redirected},
+            {"EXEC", "-EXECABORT Transaction discarded because of previous errors.\r\n"},
+            {"DBSIZE", ":1\r\n"},
+            {"READWRITE", ok},
+            {"GET k", redirected},
+            {"READONLY", ok},
+            {"RESET", "+RESET\r\n"},
+            {"GET k", redirected}});
+    EXPECT_EQ(b_("GET k"), bulk("v"));
+    EXPECT_THAT(b_("SET k v"), StartsWith("-READONLY"));
+    EXPECT_EQ(a_("REPLICAOF NO ONE"), ok);
+    EXPECT_EQ(a_("GET k"), bulk("v"));
+}
+
+TEST_F(newest, a_cluster_of_one_node_is_scanned) {
+    expect({{"CLUSTERSCAN 0", "-ERR This instance has cluster support disabled\r\n"},
+            {"CONFIG SET cluster-enabled yes", ok},
+            {"CLUSTERSCAN x", "-ERR Invalid cursor\r\n"},
+            {"CLUSTERSCAN 1", "-ERR Invalid cursor\r\n"},
+            {"CLUSTERSCAN 0-{a}-x", "-ERR Invalid cursor\r\n"},
+            {"CLUSTERSCAN 0-{a}-", "-ERR Invalid cursor\r\n"},
+            {"CLUSTERSCAN 0-{a}-0 SLOT 5", "-ERR Cursor slot mismatch with SLOT argument\r\n"},
+            {"CLUSTERSCAN 0 SLOT 16384", "-ERR Invalid or out of range slot\r\n"},
+            {"CLUSTERSCAN 0 SLOT 1 SLOT 2", "-ERR SLOT option can only be specified once\r\n"},
+            {"CLUSTERSCAN 0 SLOT", "-ERR syntax error\r\n"},
+            {"SCAN 0 SLOT 1", "-ERR syntax error\r\n"}});
+    for (int i = 0; i < 100; ++i) a_({"SET", "key" + std::to_string(i), "v"});
+    for (int i = 0; i < 30; ++i) a_({"RPUSH", "{a}" + std::to_string(i), "v"});
+    const auto found = [&](const std::string& options) {
+        std::set<std::string> keys;
+        std::string cursor = "0";
+        do {
+            const auto page = testing::parse_reply(a_("CLUSTERSCAN " + cursor + options));
+            cursor = page.children.at(0).text;
+            for (const auto& each : page.children.at(1).children) keys.insert(each.text);
+        } while (cursor != "0");
+        return keys.size();
+    };
+    EXPECT_EQ(found(""), 130U);
+    EXPECT_EQ(found(" COUNT 1000"), 130U);
+    EXPECT_EQ(found(" TYPE list"), 30U);
+    EXPECT_EQ(found(" MATCH key1*"), 11U);
+    EXPECT_EQ(found(" SLOT 15495"), 30U) << "the slot of {a}";
+    EXPECT_EQ(found(" SLOT 0"), 0U);
 }
 
 TEST_F(newest, versions_are_three_numbers) {

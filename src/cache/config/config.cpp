@@ -19,8 +19,10 @@
 #include "cache/persistence/persistence.hpp"
 #include "cache/replication/replication.hpp"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <string>
@@ -215,6 +217,23 @@ auto& member_of(Parts o, Type replication_options::* which) {
 template <typename Parts, typename Type>
 auto& member_of(Parts o, Type replica_settings::* which) {
     return o.server.replica.*which;
+}
+
+// COMMANDLOG's parameters.
+template <size_log_options slow_log_options::* Which, auto Member>
+std::string log_limit(view o) {
+    return std::to_string(o.engine.slow_log.*Which.*Member);
+}
+template <size_log_options slow_log_options::* Which, auto Member, std::int64_t Low>
+refusal set_log_limit(target o, std::string_view value) {
+    const auto number = parse_integer(value);
+    if (!number) return not_an_integer;
+    if (*number < Low)
+        return Low < 0 ? "argument must be between -1 and 9223372036854775807 inclusive"
+                       : "argument must be between 0 and 9223372036854775807 inclusive";
+    auto& to = o.engine.slow_log.*Which.*Member;
+    to = static_cast<std::remove_reference_t<decltype(to)>>(*number);
+    return {};
 }
 
 // A number within a range, with Redis's errors.
@@ -474,6 +493,24 @@ constexpr parameter parameters[] = {
      set_query_buffer},
     {"cluster-enabled",
      [](view o) { return std::string(o.engine.emulates_cluster ? "yes" : "no"); }, set_cluster},
+    {"commandlog-execution-slower-than",
+     [](view o) { return std::to_string(o.engine.slow_log.slower_than_us); },
+     set_number<&slow_log_options::slower_than_us, -1, INT64_MAX>},
+    {"commandlog-large-reply-max-len",
+     log_limit<&slow_log_options::replies, &size_log_options::max_len>,
+     set_log_limit<&slow_log_options::replies, &size_log_options::max_len, 0>},
+    {"commandlog-large-request-max-len",
+     log_limit<&slow_log_options::requests, &size_log_options::max_len>,
+     set_log_limit<&slow_log_options::requests, &size_log_options::max_len, 0>},
+    {"commandlog-reply-larger-than",
+     log_limit<&slow_log_options::replies, &size_log_options::larger_than>,
+     set_log_limit<&slow_log_options::replies, &size_log_options::larger_than, -1>},
+    {"commandlog-request-larger-than",
+     log_limit<&slow_log_options::requests, &size_log_options::larger_than>,
+     set_log_limit<&slow_log_options::requests, &size_log_options::larger_than, -1>},
+    {"commandlog-slow-execution-max-len",
+     [](view o) { return std::to_string(o.engine.slow_log.max_len); },
+     set_number<&slow_log_options::max_len, 0, INT64_MAX>},
     {"databases", [](view) { return std::to_string(engine_databases); }, nullptr},
     {"dbfilename", [](view o) { return o.server.dbfilename; }, set_protected},
     {"dir", [](view o) { return o.server.dir; }, set_protected},
@@ -703,8 +740,12 @@ std::vector<std::pair<std::string, std::string>> changed_parameters(parameters_v
                                                                     parameters_view from) {
     std::vector<std::pair<std::string, std::string>> found;
     for (const parameter& each : parameters) {
-        // Another name of the same parameter.
-        if (each.set == nullptr || each.name == "lua-time-limit") continue;
+        constexpr std::string_view other_names[] = {"commandlog-execution-slower-than",
+                                                    "commandlog-slow-execution-max-len",
+                                                    "lua-time-limit"};
+        if (each.set == nullptr ||
+            std::ranges::find(other_names, each.name) != std::end(other_names))
+            continue;
         std::string value = each.get(now);
         if (value != each.get(from)) found.emplace_back(each.name, std::move(value));
     }

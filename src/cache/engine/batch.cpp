@@ -64,6 +64,7 @@ bool execute_one(call& c, const resp::command& what, const planned& plan) {
         run_timed(c);
     else
         call_function(c);
+    if (!c.client.blocked) keep_if_large(c);
     return true;
 }
 

@@ -7,6 +7,20 @@
 
 namespace eddy::cache {
 
+std::size_t call::request_bytes() const noexcept {
+    constexpr std::size_t line = 3;  // '*' or '$', and the end of the line
+    constexpr std::size_t line_end = 2;
+    const auto digits = [](std::size_t number) {
+        std::size_t found = 1;
+        for (; number >= 10; number /= 10) ++found;
+        return found;
+    };
+    std::size_t bytes = line + digits(count);
+    for (const std::string_view each : all_args())
+        bytes += line + digits(each.size()) + each.size() + line_end;
+    return bytes;
+}
+
 void call::wrong_arity() {
     error("ERR wrong number of arguments for '" + std::string(spec->name) + "' command");
 }

@@ -62,6 +62,8 @@ struct call {
     std::string_view arg(std::size_t i) const noexcept { return args[i]; }
     /// All of them, the name first.
     std::span<const std::string_view> all_args() const noexcept { return {args, count}; }
+    /// Size of the command as an array of RESP.
+    std::size_t request_bytes() const noexcept;
     std::int64_t now_ms() const noexcept { return state.data.env.now_ms; }
     slab& memory() const noexcept { return state.data.env.memory; }
 

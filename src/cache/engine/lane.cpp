@@ -51,6 +51,7 @@ lane::lane(engine& of)
       calls_(all_commands().size()),
       untimed_(all_commands().size()) {
     called_.reserve(all_commands().size());
+    large_.reserve(most_large);
     state_.lanes.push_back(this);
     of.merge_lanes();
 }
@@ -225,7 +226,10 @@ bool lane::note_taken(bool taken, const dictionary::holding& held) noexcept {
 // False, with nothing done, when the command must take the exclusive path.
 bool lane::run(call& c, const resp::command& what, const planned& plan, dictionary::holding& held) {
     const command_spec* const spec = plan.spec;
-    if (!arity_fits(*spec, what.argc) || !state_.slow.skips(spec->flags, what.argc)) return false;
+    if (!arity_fits(*spec, what.argc) || !state_.slow.skips(spec->flags, what.argc) ||
+        large_.size() == most_large) {
+        return false;
+    }
     c.spec = spec;
     c.args = what.argv;
     c.count = what.argc;
@@ -246,8 +250,11 @@ bool lane::run(call& c, const resp::command& what, const planned& plan, dictiona
     else
         call_function(c);
     ++running_.calls;
-    if (!counts_.fails) [[likely]]
+    if (!counts_.fails) [[likely]] {
+        if (may_be_large(c)) [[unlikely]]
+            note_large(c);
         return true;
+    }
     --running_.calls;
     counts_ = before;
     // The command has changed nothing.
@@ -279,6 +286,16 @@ void lane::run_first(call& c) {
     const auto took = duration_cast<nanoseconds>(steady_clock::now() - began).count();
     samples_[sample_count_++] = {c.spec, static_cast<std::uint64_t>(took)};
     untimed_[number_of(*c.spec)] = command_stats::timed_share;
+}
+
+// For COMMANDLOG.
+void lane::note_large(const call& c) noexcept {
+    const command_sizes its = sizes_of(c);
+    if (!state_.slow.is_large(its)) return;
+    try {
+        large_.push_back({record_of(c), its});
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): then it is not kept
+    }
 }
 
 void lane::note_contention() noexcept {
@@ -323,6 +340,13 @@ void lane::merge_counters() noexcept {
     for (std::size_t i = 0; i < sample_count_; ++i)
         s.commands.add_sample(*samples_[i].what, samples_[i].took_ns);
     sample_count_ = 0;
+    for (large_command& each : large_) {
+        try {
+            s.slow.keep_large(std::move(each.made), s.data.env.now_us, each.its);
+        } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): then it is not kept
+        }
+    }
+    large_.clear();
 }
 
 // A full segment that is not split takes no more keys from lanes: the exclusive path executes such

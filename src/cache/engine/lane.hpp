@@ -25,6 +25,7 @@
 
 #include "cache/engine/call.hpp"
 #include "cache/engine/engine.hpp"
+#include "cache/engine/slow_log.hpp"
 #include "cache/keyspace/dictionary.hpp"
 #include "cache/memory/slab.hpp"
 
@@ -87,6 +88,13 @@ private:
         std::uint64_t took_ns;
     };
     static constexpr std::size_t most_samples = 32;
+    struct large_command {
+        slow_log::record made;
+        command_sizes its;
+    };
+    // At most so many that merge_counters() adds to COMMANDLOG; further ones take the exclusive
+    // path.
+    static constexpr std::size_t most_large = 32;
     // At most so many commands whose buckets are locked together.
     static constexpr std::size_t most_taken = 4;
     // Contention score: a contended batch adds a weight, a larger one if all of the batch is for
@@ -121,6 +129,7 @@ private:
     bool may_use(const call& c, std::string_view key, std::uint64_t hash, dictionary::holding& held,
                  keyspace::slot*& place);
     void run_first(call& c);
+    void note_large(const call& c) noexcept;
     void note_size(unsigned database, std::uint64_t hash) noexcept;
     void count_running() noexcept;
     void note_contention() noexcept;
@@ -150,6 +159,7 @@ private:
     std::vector<std::uint16_t> called_;   // commands with calls
     std::array<sample, most_samples> samples_;
     std::size_t sample_count_ = 0;
+    std::vector<large_command> large_;
     std::array<segment_of, most_noted> noted_;
 };
 

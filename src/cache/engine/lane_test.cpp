@@ -355,6 +355,15 @@ TEST(lane, leaves_changes_to_who_is_alone_while_somebody_wants_to_hear_of_them) 
     expect(false, false, "where each is timed");
     told("CONFIG SET slowlog-log-slower-than 10000");
     expect(true, true, "after all");
+    told("CONFIG SET commandlog-request-larger-than 24 commandlog-reply-larger-than 5");
+    expect(true, true, "where sizes are logged");
+    EXPECT_EQ(told("COMMANDLOG LEN large-request"), ":2\r\n") << "CONFIG SET, SET";
+    EXPECT_EQ(told("COMMANDLOG LEN large-reply"), ":3\r\n");
+    // More than a lane keeps at a time.
+    std::vector<arguments> many(100, {"GET", "a"});
+    ask.ask(many);
+    EXPECT_EQ(told("COMMANDLOG LEN large-reply"), ":103\r\n");
+    told("CONFIG SET commandlog-request-larger-than -1 commandlog-reply-larger-than -1");
     {
         kept_changes sink;
         beside.alone([&] { add_sink(beside.home.internals(), sink); });

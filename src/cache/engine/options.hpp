@@ -94,12 +94,20 @@ struct notification_options {
     bool keyevent = false;     ///< E: published at __keyevent@<db>__:<event>
 };
 
-/// SLOWLOG, and events of LATENCY.
+/// COMMANDLOG of large requests, or of large replies.
+struct size_log_options {
+    std::int64_t larger_than = 1 << 20;  ///< commands of so many bytes are recorded; negative: none
+    std::size_t max_len = 128;           ///< entries
+};
+
+/// SLOWLOG, which is COMMANDLOG SLOW, COMMANDLOG's other logs, and events of LATENCY.
 struct slow_log_options {
     std::int64_t slower_than_us = 10'000;   ///< commands that take this long are recorded;
                                             ///< negative: none
     std::size_t max_len = 128;              ///< entries
     std::int64_t latency_threshold_ms = 0;  ///< the same for LATENCY; 0: none
+    size_log_options requests;
+    size_log_options replies;
 };
 
 /// INFO latencystats and LATENCY HISTOGRAM.

@@ -34,14 +34,6 @@ void count_time(const call& c, steady_clock::duration took) noexcept {
     c.state.commands.timed(*c.spec, c.all_args(), static_cast<std::uint64_t>(took_ns));
 }
 
-slow_log::record record_of(const call& c) {
-    slow_log::record made = slow_log::record_of(*c.spec, c.all_args());
-    // A script's commands do not count for a client, as in Redis.
-    if (!c.in_script) made.address = c.client.address;
-    made.client = c.client.name();
-    return made;
-}
-
 void keep_if_slow(const call& c, std::int64_t took_us) {
     slow_log& slow = c.state.slow;
     if (slow.is_slow(took_us) && slow.keeps_records())
@@ -50,7 +42,7 @@ void keep_if_slow(const call& c, std::int64_t took_us) {
 
 void note_late(const call& c, steady_clock::time_point began) noexcept {
     try {
-        c.state.slow.late = slow_log::late_command{c.spec, began, record_of(c)};
+        c.state.slow.late = slow_log::late_command{c.spec, began, record_of(c), c.request_bytes()};
     } catch (const std::bad_alloc&) {
         // Then it is not timed.
         c.state.slow.late.reset();
@@ -58,6 +50,29 @@ void note_late(const call& c, steady_clock::time_point began) noexcept {
 }
 
 }  // namespace
+
+slow_log::record record_of(const call& c) {
+    slow_log::record made = slow_log::record_of(*c.spec, c.all_args());
+    // A script's commands do not count for a client, as in Redis.
+    if (!c.in_script) made.address = c.client.address;
+    made.client = c.client.name();
+    return made;
+}
+
+command_sizes sizes_of(const call& c) noexcept {
+    constexpr auto unanswered = client_session::reply_off | client_session::reply_skip;
+    const bool is_answered = (c.client.special & unanswered) == 0;
+    return {c.in_script ? 0 : c.request_bytes(),
+            is_answered ? c.reply.buffer().size() - c.reply_begin : 0};
+}
+
+void keep_sizes(const call& c) {
+    // Commands of a master or a file are not a client's.
+    if ((c.client.special & client_session::master) != 0) return;
+    const command_sizes its = sizes_of(c);
+    slow_log& log = c.state.slow;
+    if (log.is_large(its)) log.keep_large(record_of(c), c.state.data.env.now_us, its);
+}
 
 void note_command(call& c) noexcept {
     const command_spec* noted = c.spec;
@@ -79,10 +94,14 @@ void drop_empty_values(keyspace& in, std::span<const std::string_view> args) noe
 
 void run_and_count(call& c) {
     const bool is_timed = c.state.commands.count(*c.spec);
+    const bool is_exec = executes_queue(c);
     if (is_timed || !c.state.slow.skips(c.spec->flags, c.count))
         run_timed(c);
     else
         call_function(c);
+    // The commands of a transaction are kept each for itself, and EXEC's arguments are gone.
+    if (is_exec || c.client.blocked) return;
+    keep_if_large(c);
 }
 
 void run_timed(call& c) {
@@ -111,7 +130,7 @@ void run_timed(call& c) {
     slow.keep_event(*c.spec, c.state.data.env.now_us, took_us);
 }
 
-void end_late(call& c) {
+void end_late(call& c, std::size_t reply_bytes) {
     slow_log& slow = c.state.slow;
     if (!slow.late) return;
     slow_log::late_command its = std::move(*slow.late);
@@ -123,7 +142,10 @@ void end_late(call& c) {
     const std::int64_t took_us = microseconds_of(took);
     count_time(c, took);
     try {
-        if (slow.is_slow(took_us) && !executes_queue(c))
+        const bool is_exec = executes_queue(c);
+        if (slow.is_large({its.request_bytes, reply_bytes}) && !is_exec)
+            slow.keep_large(its.slow, c.state.data.env.now_us, {its.request_bytes, reply_bytes});
+        if (slow.is_slow(took_us) && !is_exec)
             slow.keep(std::move(its.slow), c.state.data.env.now_us, took_us);
         slow.keep_event(*c.spec, c.state.data.env.now_us, took_us);
     } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): then it is not kept

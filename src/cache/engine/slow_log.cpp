@@ -1,4 +1,4 @@
-// The records of SLOWLOG and LATENCY.
+// The records of SLOWLOG, COMMANDLOG and LATENCY.
 #include "cache/engine/slow_log.hpp"
 
 #include "cache/acl/secret_arguments.hpp"
@@ -21,14 +21,25 @@ std::string shortened(std::string_view arg) {
            " more bytes)";
 }
 
+// SIZE_MAX: nothing is recorded.
+std::size_t threshold_of(const size_log_options& of) noexcept {
+    return of.larger_than < 0 || of.max_len == 0 ? SIZE_MAX
+                                                 : static_cast<std::size_t>(of.larger_than);
+}
+
 }  // namespace
 
 void slow_log::configure(const slow_log_options& options) {
     slower_than_us_ = options.slower_than_us;
-    max_records_ = options.max_len;
     event_from_ms_ = options.latency_threshold_ms;
-    if (records_.size() > max_records_) records_.resize(max_records_);
-    if (slower_than_us_ < 0 && event_from_ms_ == 0) {
+    large_from_ = {threshold_of(options.requests), threshold_of(options.replies)};
+    log_of(command_log::slow).max_records = options.max_len;
+    log_of(command_log::large_request).max_records = options.requests.max_len;
+    log_of(command_log::large_reply).max_records = options.replies.max_len;
+    for (log& each : logs_)
+        if (each.records.size() > each.max_records) each.records.resize(each.max_records);
+    const bool keeps_sizes = is_large({SIZE_MAX - 1, SIZE_MAX - 1});
+    if (slower_than_us_ < 0 && event_from_ms_ == 0 && !keeps_sizes) {
         untimed_ = ~std::uint64_t{0};
     } else if (slower_than_us_ >= 0 && slower_than_us_ < times_all_below_us) {
         untimed_ = 0;
@@ -50,13 +61,26 @@ slow_log::record slow_log::record_of(const command_spec& what,
     return made;
 }
 
-void slow_log::keep(record made, std::int64_t now_us, std::int64_t took_us) {
-    if (max_records_ == 0) return;
-    made.id = next_id_++;
+void slow_log::keep_in(command_log which, record made, std::int64_t now_us, std::int64_t amount) {
+    log& to = log_of(which);
+    if (to.max_records == 0) return;
+    made.id = to.next_id++;
     made.at_s = now_us / second_us;
-    made.took_us = took_us;
-    records_.push_front(std::move(made));
-    if (records_.size() > max_records_) records_.pop_back();
+    made.amount = amount;
+    to.records.push_front(std::move(made));
+    if (to.records.size() > to.max_records) to.records.pop_back();
+}
+
+void slow_log::keep_large(record made, std::int64_t now_us, command_sizes its) {
+    const bool has_large_reply = its.reply >= large_from_.reply;
+    if (its.request >= large_from_.request) {
+        record copy = has_large_reply ? made : std::move(made);
+        keep_in(command_log::large_request, std::move(copy), now_us,
+                static_cast<std::int64_t>(its.request));
+    }
+    if (has_large_reply)
+        keep_in(command_log::large_reply, std::move(made), now_us,
+                static_cast<std::int64_t>(its.reply));
 }
 
 slow_log::event* slow_log::find_event(std::string_view name) noexcept {

@@ -147,6 +147,17 @@ bool replication::lacks_replicas() const noexcept {
            good_replicas() < static_cast<std::size_t>(its.min_replicas_to_write);
 }
 
+// CLIENT CAPA REDIRECT of Valkey: the command is for the master.
+static bool is_redirected(call& c, std::uint64_t flags) {
+    if (!c.client.redirects || !is_replica(c.state)) return false;
+    // Scripts that only read have the flag for COMMAND alone.
+    const bool reads = ((flags | c.spec->shown_flags) & command_flag::readonly) != 0;
+    if ((flags & command_flag::write) == 0 && (!reads || c.client.reads_replica)) return false;
+    const replication& its = *c.state.replication.replicating;
+    c.error("REDIRECT " + its.master_host() + ':' + std::to_string(its.master_port()));
+    return true;
+}
+
 bool refused_by_replication(call& c, std::uint64_t flags) {
     if ((c.client.special & client_session::master) != 0) return false;
     const replication_options& options = c.state.settings.options.replication;
@@ -155,6 +166,7 @@ bool refused_by_replication(call& c, std::uint64_t flags) {
     if (holds_writes(c.state, write_hold::failover) &&
         (flags & (command_flag::write | command_flag::may_replicate)) != 0)
         return false;
+    if (is_redirected(c, flags)) return true;
     if (writes && lacks_replicas(c.state)) {
         c.error(few_replicas_text);
     } else if (writes && is_replica(c.state) && options.read_only) {

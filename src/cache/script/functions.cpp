@@ -68,7 +68,7 @@ libraries::libraries(script_runner& runner)
 void libraries::furnish(lua::stack in) {
     runner_.seed_random(in);
     push_redis_library(in, true);
-    in.setfield(1, "redis");
+    set_redis_library(in);
     in.pushlightuserdata(this);
     in.pushcclosure(register_function, 1);
     push_load_globals(in);

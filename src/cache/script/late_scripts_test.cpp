@@ -290,8 +290,25 @@ TEST_F(late_scripts, the_slow_log_and_the_statistics_have_their_whole_time) {
     ASSERT_EQ(its.args.size(), 4);
     EXPECT_EQ(its.args[0], "EVAL");
     EXPECT_EQ(its.args[3], "argument");
-    EXPECT_GT(its.took_us, 0);
+    EXPECT_GT(its.amount, 0);
     EXPECT_THAT(b_("INFO commandstats"), HasSubstr("cmdstat_eval:calls=1,"));
+}
+
+TEST_F(late_scripts, the_logs_of_sizes_have_them_too) {
+    set_threshold("0");
+    b_("CONFIG SET commandlog-request-larger-than 100 commandlog-reply-larger-than 100");
+    const std::string text =
+        std::string("-- ") + "long\n" + some_slices + " return {string.rep('x', 200), 'y'}";
+    EXPECT_EQ(begin(a_, arguments{"EVAL", text, "0"}), "");
+    finish_all();
+    const slow_log& log = engine_.internals().slow;
+    // Beside CONFIG SET.
+    ASSERT_EQ(log.records(command_log::large_request).size(), 2);
+    EXPECT_GT(log.records(command_log::large_request).front().amount,
+              static_cast<std::int64_t>(text.size()));
+    ASSERT_EQ(log.records(command_log::large_reply).size(), 1);
+    EXPECT_EQ(log.records(command_log::large_reply).front().amount,
+              static_cast<std::int64_t>(a_.pushed().size()));
 }
 
 constexpr const char* half_done = "redis.call('SET', 'x', 1) ";

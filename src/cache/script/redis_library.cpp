@@ -268,6 +268,12 @@ void push_redis_library(lua::stack in, bool for_functions) {
     lua::sandbox::protect(in);
 }
 
+void set_redis_library(lua::stack in) {
+    in.pushvalue(-1);
+    in.setfield(1, "redis");
+    in.setfield(1, "server");
+}
+
 void push_load_globals(lua::stack in) {
     const auto refuse_others = [in] {
         in.createtable();
@@ -282,7 +288,9 @@ void push_load_globals(lua::stack in) {
     set_version_and_levels(in, script_runner::of(in).state().settings.options.redis_version);
     refuse_others();
     lua::sandbox::protect(in);
-    in.setfield(-2, "redis");
+    in.pushvalue(-1);
+    in.setfield(-3, "redis");
+    in.setfield(-2, "server");
     refuse_others();
     in.remove(-2);
 }

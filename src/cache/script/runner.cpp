@@ -471,10 +471,11 @@ void script_runner::finish_late() {
     client_session& who = *std::exchange(late_session_, nullptr);
     end_slow_path();
     session_extras& extras = *who.extras;
+    const bool is_answered =
+        (who.special & (client_session::reply_off | client_session::reply_skip)) == 0;
+    const std::size_t reply_bytes = is_answered ? reply_.size() : 0;
     try {
-        if ((who.special & (client_session::reply_off | client_session::reply_skip)) == 0) {
-            extras.outbox.append(reply_.text());
-        }
+        if (is_answered) extras.outbox.append(reply_.text());
         extras.outbox.append(late_pushes_.text());
     } catch (const std::bad_alloc&) {
         who.closing = true;
@@ -482,7 +483,7 @@ void script_runner::finish_late() {
     who.special &= static_cast<std::uint16_t>(~client_session::reply_skip);
     clear(late_pushes_);
     clear(reply_);
-    end_late(*call_);
+    end_late(*call_, reply_bytes);
     call_.reset();
     {
         // WAIT refers to this session's writes.

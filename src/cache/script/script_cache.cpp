@@ -14,7 +14,7 @@ script_cache::script_cache(script_runner& runner)
       sandbox_(runner, runner.state().settings.options.max_script_memory, [this](lua::stack in) {
           runner_.seed_random(in);
           push_redis_library(in, false);
-          in.setfield(1, "redis");
+          set_redis_library(in);
       }) {}
 
 script_cache::~script_cache() {

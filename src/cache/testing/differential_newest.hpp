@@ -171,10 +171,46 @@ CLIENT LIST IDLE x ; CLIENT LIST MAXAGE 100000 ; CLIENT LIST MAXAGE 0 ; CLIENT L
 CLIENT LIST FLAGS b ; CLIENT LIST FLAGS ab ; CLIENT LIST NOT-FLAGS zz ; CLIENT LIST IP 1.2.3.4 ;
 CLIENT LIST LADDR x ; CLIENT LIST NOT-LADDR x TYPE master ; CLIENT LIST LIB-NAME x ;
 CLIENT LIST NOT-LIB-NAME x TYPE master ; CLIENT LIST LIB-VER x ; CLIENT LIST NOT-ID 5 TYPE master ;
-CLIENT LIST NOT-NAME x TYPE primary ; CLIENT LIST NOT-DB 3 TYPE master ; CLIENT LIST FOO BAR ;
+CLIENT LIST NOT-NAME x TYPE primary ; CLIENT LIST CAPA x ; CLIENT LIST CAPA r ; CLIENT LIST CAPA rx ;
+CLIENT LIST NOT-CAPA x ; CLIENT LIST NOT-CAPA r TYPE primary ; CLIENT KILL CAPA r ; CLIENT KILL CAPA q ;
+CLIENT KILL NOT-CAPA q ; CLIENT LIST NOT-DB 3 TYPE master ; CLIENT LIST FOO BAR ;
 CLIENT LIST TYPE normal TYPE pubsub ; CLIENT LIST ADDR x ADDR y ; CLIENT LIST IP ; CLIENT LIST NOT-ID 0
 )",
 };
+
+/// The same for COMMANDLOG, whose replies have times; differential_newest_test.cpp leaves them out.
+inline constexpr std::string_view command_log_of_valkey = R"(
+COMMANDLOG ; COMMANDLOG FOO ; COMMANDLOG HELP x ; COMMANDLOG GET ; COMMANDLOG GET 1 ; COMMANDLOG GET x slow ;
+COMMANDLOG GET -2 slow ; COMMANDLOG GET 1 foo ; COMMANDLOG GET 1 slow x ; COMMANDLOG LEN ;
+COMMANDLOG LEN foo ; COMMANDLOG LEN slow x ; COMMANDLOG RESET ; COMMANDLOG RESET foo ;
+COMMANDLOG RESET slow x ; COMMAND INFO commandlog|get commandlog|len commandlog|reset ;
+CONFIG GET commandlog-* ; CONFIG GET slowlog-* ; CONFIG SET commandlog-request-larger-than 1mb ;
+CONFIG SET commandlog-request-larger-than -2 ; CONFIG SET commandlog-reply-larger-than x ;
+CONFIG SET commandlog-large-reply-max-len -1 ; CONFIG SET commandlog-large-request-max-len 1mb ;
+CONFIG SET commandlog-execution-slower-than -2 ; CONFIG SET commandlog-slow-execution-max-len -1 ;
+CONFIG SET slowlog-max-len 5 ; CONFIG GET commandlog-slow-execution-max-len ;
+CONFIG SET commandlog-execution-slower-than 77 ; CONFIG GET slowlog-log-slower-than ;
+CONFIG SET commandlog-execution-slower-than -1 commandlog-slow-execution-max-len 128 ;
+COMMANDLOG RESET slow ; COMMANDLOG RESET LARGE-REQUEST ; COMMANDLOG RESET Large-Reply ;
+CONFIG SET commandlog-request-larger-than 0 commandlog-reply-larger-than 0 ;
+SET key value ; GET key ; NOSUCH a ; GET ; LPUSH key x ; PING ; MSET a 1 b 2 c 3 ; MGET a b c nosuch key ;
+SET n 12345678901 ; AUTH secret ; ACL SETUSER x >secret ; GETEX key EX 100 ; INCRBYFLOAT f 1.5 ;
+SADD s a ; SPOP s ; XLEN nosuch ; HSET h f v ; HGETALL h ; COMMANDLOG LEN slow ;
+CONFIG SET commandlog-request-larger-than 22 commandlog-reply-larger-than 11 ;
+COMMANDLOG RESET large-request ; COMMANDLOG RESET large-reply ; GET key ; GET ke ; GET keyx ; STRLEN key ;
+CONFIG SET commandlog-request-larger-than -1 commandlog-reply-larger-than -1 ; SET a xxxxxxxxxxxxxxxxxxxx ;
+COMMANDLOG LEN large-request ; COMMANDLOG LEN large-reply ; COMMANDLOG GET -1 large-request ;
+COMMANDLOG GET -1 large-reply ; COMMANDLOG GET 1 large-reply ; COMMANDLOG GET 0 large-reply ;
+COMMANDLOG RESET large-request ; CONFIG SET commandlog-large-request-max-len 0 commandlog-request-larger-than 0 ; PING ;
+COMMANDLOG LEN large-request ; COMMANDLOG RESET large-reply ; COMMANDLOG LEN large-reply ;
+CONFIG SET commandlog-large-request-max-len 128 commandlog-request-larger-than 30 ;
+EVAL return(redis.call('set',KEYS[1],ARGV[1])) 1 k xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx ;
+CONFIG SET commandlog-request-larger-than -1 ; COMMANDLOG GET -1 large-request ;
+COMMANDLOG RESET large-request ; CLIENT CAPA ; CLIENT CAPA foo ; CLIENT CAPA redirect foo ; READONLY ;
+READWRITE ; CLIENT LIST CAPA q ; CLIENT KILL CAPA r SKIPME yes ; COMMAND INFO client|capa clusterscan ;
+CLUSTERSCAN ; CLUSTERSCAN 0 ; ASKING ; COMMAND GETKEYS CLUSTERSCAN 0-{06S}-0 ; EVAL return(type(server)) 0 ;
+EVAL return(server.call('strlen',KEYS[1])) 1 a ; EVAL server.x=1 0 ; EVAL return(server==redis) 0
+)";
 
 /// Commands with the same replies of both.
 inline constexpr std::string_view newest_of_both[] = {

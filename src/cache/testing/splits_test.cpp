@@ -195,6 +195,11 @@ EVAL_RO return(redis.call('GET',KEYS[1])) 1 k ; EVAL_RO return(redis.call('SET',
 EVALSHA_RO 3c9bcb5c41ab9e7f1d21c8cf0d8d7a9b0f9a4a5e 0 ; EVALSHA_RO x ; FCALL_RO nosuch 0 ; FCALL_RO nosuch x
 )",
     R"(
+COMMANDLOG LEN large-request ; COMMANDLOG GET -1 large-reply ; COMMANDLOG RESET slow ; COMMANDLOG GET x slow ;
+CLIENT CAPA redirect x ; READONLY ; CLUSTERSCAN 0 ; CLUSTERSCAN 0 SLOT x ; CONFIG SET cluster-enabled yes ; SET {a}b c ;
+CLUSTERSCAN 0 SLOT 15495 ; CLUSTERSCAN 0-{a}-0 ; CLUSTERSCAN 0-{a}-0 SLOT 5 ; CONFIG SET cluster-enabled no
+)",
+    R"(
 TIME ; INFO nosuch ; INFO keyspace ; SET k v ; SELECT 1 ; SET k v EX 10 ; INFO keyspace ; INFO KEYSPACE nosuch
 )",
     R"(

@@ -7,6 +7,7 @@
 #include "cache/clients/tracking.hpp"
 #include "cache/clients/waits.hpp"
 #include "cache/commands/keys/scan_options.hpp"
+#include "cache/commands/server/cluster_slot.hpp"
 #include "cache/engine/call.hpp"
 #include "cache/engine/keys_ahead.hpp"
 #include "cache/persistence/propagation.hpp"
@@ -18,6 +19,39 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+namespace eddy::cache {
+
+std::vector<dictionary::slot> scan_keys(call& c, std::uint64_t& cursor,
+                                        const scan_options& options) {
+    const auto is_wanted = [&](dictionary::slot s) {
+        const entry& e = *dictionary::entry_of(s);
+        return options.matches(e.key()) &&
+               (!options.type || is_word(*options.type, type_name(e.type))) &&
+               (!options.slot || cluster_slot_of(e.key()) == *options.slot);
+    };
+    std::vector<dictionary::slot> found;
+    std::vector<dictionary::slot> over;
+    std::size_t visited = 0;
+    do {
+        const std::size_t before = found.size();
+        over.clear();
+        cursor = c.keys->scan(cursor, found, over);
+        visited += std::max<std::size_t>(found.size() - before + over.size(), 1);
+        found.erase(std::remove_if(found.begin() + static_cast<std::ptrdiff_t>(before), found.end(),
+                                   std::not_fn(is_wanted)),
+                    found.end());
+        // As in Redis all that match are removed, of whatever type. Each entry is here once: the
+        // table does not change within its scan.
+        for (const dictionary::slot s : over) {
+            const std::string_view key = dictionary::entry_of(s)->key();
+            if (options.matches(key)) c.keys->find_to_read(key);
+        }
+    } while (cursor != 0 && visited < static_cast<std::uint64_t>(options.count));
+    return found;
+}
+
+}  // namespace eddy::cache
 
 namespace eddy::cache::commands {
 namespace {
@@ -128,29 +162,7 @@ void scan(call& c) {
     if (!cursor) return;
     scan_options options;
     if (!options.parse(c, 2, scan_of::keys)) return;
-    const auto is_wanted = [&](slot s) {
-        const entry& e = *dictionary::entry_of(s);
-        return options.matches(e.key()) &&
-               (!options.type || is_word(*options.type, type_name(e.type)));
-    };
-    std::vector<slot> found;
-    std::vector<slot> over;
-    std::size_t visited = 0;
-    do {
-        const std::size_t before = found.size();
-        over.clear();
-        *cursor = c.keys->scan(*cursor, found, over);
-        visited += std::max<std::size_t>(found.size() - before + over.size(), 1);
-        found.erase(std::remove_if(found.begin() + static_cast<std::ptrdiff_t>(before), found.end(),
-                                   std::not_fn(is_wanted)),
-                    found.end());
-        // As in Redis all that match are removed, of whatever type. Each entry is here once: the
-        // table does not change within its scan.
-        for (const slot s : over) {
-            const std::string_view key = dictionary::entry_of(s)->key();
-            if (options.matches(key)) c.keys->find_to_read(key);
-        }
-    } while (*cursor != 0 && visited < static_cast<std::uint64_t>(options.count));
+    const std::vector<slot> found = scan_keys(c, *cursor, options);
     c.reply.array(2);
     c.reply.bulk_integer(static_cast<std::int64_t>(*cursor));
     c.reply.array(found.size());

@@ -1,8 +1,9 @@
-// Parser of MATCH, COUNT, TYPE, NOVALUES and NOSCORES.
+// Parser of MATCH, COUNT, TYPE, SLOT, NOVALUES and NOSCORES.
 #include "cache/commands/keys/scan_options.hpp"
 
 #include <eddy/base/glob.hpp>
 
+#include "cache/commands/server/cluster_slot.hpp"
 #include "cache/engine/call.hpp"
 
 #include <charconv>
@@ -25,7 +26,19 @@ std::optional<std::uint64_t> parse_cursor(call& c, std::size_t at) {
     return negative ? 0 - cursor : cursor;
 }
 
+bool scan_options::parse_slot(call& c, std::size_t at) {
+    if (slot) {
+        c.error("ERR SLOT option can only be specified once");
+        return false;
+    }
+    const auto given =
+        c.integer_in(at, 0, cluster_slot_count - 1, "ERR Invalid or out of range slot");
+    if (given) slot = static_cast<unsigned>(*given);
+    return given.has_value();
+}
+
 bool scan_options::parse(call& c, std::size_t first, scan_of what) {
+    const bool has_keys = what == scan_of::keys || what == scan_of::slots;
     for (std::size_t i = first; i < c.count; i += 2) {
         const bool has_value = i + 1 < c.count;
         if (is_word(c.arg(i), "novalues") || is_word(c.arg(i), "noscores")) {
@@ -50,8 +63,10 @@ bool scan_options::parse(call& c, std::size_t first, scan_of what) {
         } else if (is_word(c.arg(i), "match") && has_value) {
             pattern = c.arg(i + 1);
             has_pattern = pattern != "*";
-        } else if (what == scan_of::keys && is_word(c.arg(i), "type") && has_value) {
+        } else if (has_keys && is_word(c.arg(i), "type") && has_value) {
             type = c.arg(i + 1);
+        } else if (what == scan_of::slots && is_word(c.arg(i), "slot") && has_value) {
+            if (!parse_slot(c, i + 1)) return false;
         } else {
             c.syntax_error();
             return false;

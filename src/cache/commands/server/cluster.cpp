@@ -6,18 +6,19 @@
 #include "base/sha1.hpp"
 #include "cache/catalog/command_table.hpp"
 #include "cache/catalog/commands.hpp"
+#include "cache/commands/keys/scan_options.hpp"
+#include "cache/commands/server/cluster_slot.hpp"
 #include "cache/engine/call.hpp"
 #include "cache/engine/server_host.hpp"
 
 #include <array>
+#include <charconv>
+#include <optional>
 #include <string>
 #include <vector>
 
-namespace eddy::cache::commands {
+namespace eddy::cache {
 namespace {
-
-constexpr std::string_view no_cluster_text = "ERR This instance has cluster support disabled";
-constexpr unsigned slot_count = 16384;
 
 // CRC-16/XMODEM, as in the Redis Cluster specification.
 constexpr std::array<std::uint16_t, 256> crc_table = [] {
@@ -30,9 +31,9 @@ constexpr std::array<std::uint16_t, 256> crc_table = [] {
     return made;
 }();
 
-// Hash slot of the text between the first braces (hash tag), if that is not empty, else of the
-// whole key.
-unsigned slot_of(std::string_view key) noexcept {
+}  // namespace
+
+unsigned cluster_slot_of(std::string_view key) noexcept {
     const std::size_t open = key.find('{');
     if (open != std::string_view::npos) {
         const std::size_t close = key.find('}', open + 1);
@@ -44,8 +45,15 @@ unsigned slot_of(std::string_view key) noexcept {
     for (const char each : key) {
         crc = (crc << 8 & 0xffff) ^ crc_table[crc >> 8 ^ static_cast<unsigned char>(each)];
     }
-    return crc % slot_count;
+    return crc % cluster_slot_count;
 }
+
+}  // namespace eddy::cache
+
+namespace eddy::cache::commands {
+namespace {
+
+constexpr std::string_view no_cluster_text = "ERR This instance has cluster support disabled";
 
 struct address {
     std::string_view host;
@@ -76,7 +84,7 @@ std::string shard_id(const call& c) {
 std::optional<unsigned> slot_argument(call& c) {
     const auto given = c.integer(2);
     if (!given) return std::nullopt;
-    if (*given >= 0 && *given < slot_count) return static_cast<unsigned>(*given);
+    if (*given >= 0 && *given < cluster_slot_count) return static_cast<unsigned>(*given);
     c.error("ERR Invalid slot");
     return std::nullopt;
 }
@@ -89,7 +97,7 @@ std::vector<std::string_view> keys_of_slot(call& c, unsigned slot, std::size_t m
         const call::slot* const place = all.next();
         if (place == nullptr) break;
         const entry& e = *keyspace::at(place);
-        if (slot_of(e.key()) == slot && !c.keys->is_over(e)) found.push_back(e.key());
+        if (cluster_slot_of(e.key()) == slot && !c.keys->is_over(e)) found.push_back(e.key());
     }
     return found;
 }
@@ -117,7 +125,7 @@ void cluster_slots(call& c) {
     c.reply.array(1);
     c.reply.array(3);
     c.reply.integer(0);
-    c.reply.integer(slot_count - 1);
+    c.reply.integer(cluster_slot_count - 1);
     c.reply.array(4);
     c.reply.bulk(own.host);
     c.reply.integer(own.port);
@@ -132,7 +140,7 @@ void cluster_shards(call& c) {
     c.reply.bulk("slots");
     c.reply.array(2);
     c.reply.integer(0);
-    c.reply.integer(slot_count - 1);
+    c.reply.integer(cluster_slot_count - 1);
     c.reply.bulk("nodes");
     c.reply.array(1);
     c.reply.map(7);
@@ -186,7 +194,7 @@ void cluster_change(call& c) {
 
 void cluster_myid(call& c) { c.reply.bulk(c.state.replication.run_id); }
 void cluster_myshardid(call& c) { c.reply.bulk(shard_id(c)); }
-void cluster_keyslot(call& c) { c.reply.integer(slot_of(c.arg(2))); }
+void cluster_keyslot(call& c) { c.reply.integer(cluster_slot_of(c.arg(2))); }
 void cluster_links(call& c) { c.reply.array(0); }
 void cluster_count_failure_reports(call& c) { c.reply.integer(0); }
 
@@ -206,6 +214,62 @@ void cluster_help(call& c) {
             "    Who has which slots.", "HELP", "    Print this help."});
 }
 
+namespace {
+
+// CLUSTERSCAN's cursor: "0-{tag}-cursor". The tag is of the slot that is asked for, so that a
+// client of a cluster finds the node.
+struct slot_cursor {
+    std::string tag;
+    std::uint64_t at = 0;
+};
+
+// A text whose slot it is: some 16,000 are tried.
+std::string tag_of(unsigned slot) {
+    for (unsigned number = 0;; ++number) {
+        std::string text = std::to_string(number);
+        if (cluster_slot_of(text) == slot) return text;
+    }
+}
+
+std::optional<slot_cursor> parse_slot_cursor(std::string_view text) {
+    const std::size_t begin = text.find("-{");
+    if (begin == std::string_view::npos) return std::nullopt;
+    const std::size_t end = text.find("}-", begin);
+    if (end == std::string_view::npos) return std::nullopt;
+    slot_cursor made{std::string(text.substr(begin + 2, end - begin - 2)), 0};
+    const std::string_view digits = text.substr(end + 2);
+    const auto [stopped, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), made.at);
+    if (digits.empty() || error != std::errc{} || stopped != digits.data() + digits.size())
+        return std::nullopt;
+    return made;
+}
+
+}  // namespace
+
+// As Valkey it begins with a page without keys, whose cursor names the node.
+void clusterscan(call& c) {
+    if (!c.state.settings.options.emulates_cluster) return c.error(no_cluster_text);
+    scan_options options;
+    if (!options.parse(c, 2, scan_of::slots)) return;
+    const bool begins = c.arg(1) == "0";
+    auto cursor =
+        begins ? slot_cursor{tag_of(options.slot.value_or(0)), 0} : parse_slot_cursor(c.arg(1));
+    if (!cursor) return c.error("ERR Invalid cursor");
+    if (options.slot && cluster_slot_of('{' + cursor->tag + '}') != *options.slot)
+        return c.error("ERR Cursor slot mismatch with SLOT argument");
+    std::vector<dictionary::slot> found;
+    if (!begins) found = scan_keys(c, cursor->at, options);
+    c.reply.array(2);
+    c.reply.bulk(begins || cursor->at != 0 ? "0-{" + cursor->tag + "}-" + std::to_string(cursor->at)
+                                           : std::string("0"));
+    c.reply.array(found.size());
+    for (const dictionary::slot s : found) {
+        if (c.reply_is_too_large()) return;
+        c.reply.bulk(dictionary::entry_of(s)->key());
+    }
+}
+
 static void ok_in_cluster(call& c) {
     c.state.settings.options.emulates_cluster ? c.reply.ok() : c.error(no_cluster_text);
 }
@@ -215,8 +279,15 @@ void cluster(call& c) {
     subcommand(c);
 }
 
-void readonly(call& c) { ok_in_cluster(c); }
-void readwrite(call& c) { ok_in_cluster(c); }
+// Also for clients with CLIENT CAPA REDIRECT: whether a replica may answer them.
+static void set_reads_replica(call& c, bool to) {
+    if (!c.client.redirects) return ok_in_cluster(c);
+    c.client.reads_replica = to;
+    c.reply.ok();
+}
+
+void readonly(call& c) { set_reads_replica(c, true); }
+void readwrite(call& c) { set_reads_replica(c, false); }
 void asking(call& c) { ok_in_cluster(c); }
 
 }  // namespace eddy::cache::commands

@@ -1,10 +1,12 @@
-// SLOWLOG and LATENCY.
+// SLOWLOG, COMMANDLOG and LATENCY.
 #include "cache/catalog/commands.hpp"
 #include "cache/engine/call.hpp"
 
 #include <algorithm>
 #include <cstdio>
+#include <deque>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -16,26 +18,73 @@ static void reply_record(call& c, const slow_log::record& of) {
     c.reply.array(6);
     c.reply.integer(static_cast<std::int64_t>(of.id));
     c.reply.integer(of.at_s);
-    c.reply.integer(of.took_us);
+    c.reply.integer(of.amount);
     c.reply.array(of.args.size());
     for (const std::string& each : of.args) c.reply.bulk(each);
     c.reply.bulk(of.address);
     c.reply.bulk(of.client);
 }
 
-void slowlog_get(call& c) {
-    if (c.count > 3) return c.wrong_subcommand();
-    const auto& records = c.state.slow.records();
-    std::size_t count = 10;
-    if (c.count == 3) {
-        const auto given =
-            c.integer_in(2, -1, INT64_MAX, "ERR count should be greater than or equal to -1");
-        if (!given) return;
-        count = static_cast<std::size_t>(*given);  // -1: all
-    }
+static void reply_records(call& c, const std::deque<slow_log::record>& records, std::size_t count) {
     count = std::min(count, records.size());
     c.reply.array(count);
     for (std::size_t i = 0; i < count; ++i) reply_record(c, records[i]);
+}
+
+// The number of records in arg(2), SIZE_MAX for -1; none with the error replied.
+static std::optional<std::size_t> record_count(call& c) {
+    const auto given =
+        c.integer_in(2, -1, INT64_MAX, "ERR count should be greater than or equal to -1");
+    if (!given) return std::nullopt;
+    return static_cast<std::size_t>(*given);
+}
+
+void slowlog_get(call& c) {
+    if (c.count > 3) return c.wrong_subcommand();
+    std::size_t count = 10;
+    if (c.count == 3) {
+        const auto given = record_count(c);
+        if (!given) return;
+        count = *given;
+    }
+    reply_records(c, c.state.slow.records(), count);
+}
+
+// The log that an argument names; none with the error replied.
+static std::optional<command_log> log_argument(call& c, std::size_t i) {
+    const std::string_view word = c.arg(i);
+    if (is_word(word, "slow")) return command_log::slow;
+    if (is_word(word, "large-request")) return command_log::large_request;
+    if (is_word(word, "large-reply")) return command_log::large_reply;
+    c.error("ERR type should be one of the following: slow, large-request, large-reply");
+    return std::nullopt;
+}
+
+void commandlog_get(call& c) {
+    const auto count = record_count(c);
+    if (!count) return;
+    const auto which = log_argument(c, 3);
+    if (which) reply_records(c, c.state.slow.records(*which), *count);
+}
+
+void commandlog_len(call& c) {
+    const auto which = log_argument(c, 2);
+    if (which) c.reply.integer(static_cast<std::int64_t>(c.state.slow.records(*which).size()));
+}
+
+void commandlog_reset(call& c) {
+    const auto which = log_argument(c, 2);
+    if (!which) return;
+    c.state.slow.clear(*which);
+    c.reply.ok();
+}
+
+void commandlog_help(call& c) {
+    c.help({"COMMANDLOG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+            "GET <count> <log>", "    The newest entries of SLOW, LARGE-REQUEST or LARGE-REPLY.",
+            "    -1: all. Each: number, time, microseconds or bytes, arguments, client's address",
+            "    and name.", "LEN <log>", "    How many entries there are.", "RESET <log>",
+            "    Drop them.", "HELP", "    Print this help."});
 }
 
 void latency_reset(call& c) {

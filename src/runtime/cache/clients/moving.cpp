@@ -25,6 +25,16 @@ constexpr duration rest_pause = std::chrono::milliseconds(1);
 
 void add(std::string& to, std::string_view text) { to += fmt::format("{}:{}", text.size(), text); }
 
+// Bits of a session's properties in its text.
+constexpr unsigned no_evict_bit = 1;
+constexpr unsigned redirects_bit = 2;
+constexpr unsigned reads_replica_bit = 4;
+
+unsigned properties_of(const moved_session& of) noexcept {
+    return (of.no_evict ? no_evict_bit : 0) | (of.redirects ? redirects_bit : 0) |
+           (of.reads_replica ? reads_replica_bit : 0);
+}
+
 std::string text_of(const moved_session& of) {
     std::string made;
     for (const std::string* const each :
@@ -35,7 +45,7 @@ std::string text_of(const moved_session& of) {
         for (const std::string& each : *names) add(made, each);
     }
     for (const unsigned each : {unsigned{of.special}, unsigned{of.protocol}, unsigned{of.db},
-                                unsigned{of.authenticated}, unsigned{of.no_evict}})
+                                unsigned{of.authenticated}, properties_of(of)})
         add(made, std::to_string(each));
     return made;
 }
@@ -78,7 +88,9 @@ std::optional<moved_session> session_of(std::string_view text) {
     made.protocol = static_cast<std::uint8_t>(numbers[1]);
     made.db = static_cast<std::uint8_t>(numbers[2]);
     made.authenticated = numbers[3] != 0;
-    made.no_evict = numbers[4] != 0;
+    made.no_evict = (numbers[4] & no_evict_bit) != 0;
+    made.redirects = (numbers[4] & redirects_bit) != 0;
+    made.reads_replica = (numbers[4] & reads_replica_bit) != 0;
     return made;
 }
 
