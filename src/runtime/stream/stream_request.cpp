@@ -73,16 +73,20 @@ bool read_member(const std::string& name, const json& value, stream_request& int
     };
     if (name == "prompt") return read_text(into.prompt);
     if (name == "model") return read_text(into.model);
-    if (name == "test_pattern") return read_text(into.test_pattern);
+    const auto read_field = [&](std::string& text) {
+        return read_text(text) && text.size() <= max_field_text;
+    };
+    if (name == "test_pattern") return read_field(into.test_pattern);
     if (name == "backend") return read_text(into.backend);
-    if (name == "api_key") return read_text(into.api_key) && http1::is_field_value(into.api_key);
+    if (name == "api_key") return read_field(into.api_key) && http1::is_field_value(into.api_key);
     const auto read_id = [&](std::string& text) {
         if (value.is_number()) text = value.dump();
         return value.is_number() || read_text(text);
     };
     if (name == "user_id") return read_id(into.user_id);
     if (name == "request_id") return read_id(into.request_id);
-    if (name == "last_event_id") return read_id(into.last_event_id);
+    if (name == "last_event_id")
+        return read_id(into.last_event_id) && into.last_event_id.size() <= max_field_text;
     if (name == "max_tokens") {
         if (value.is_number_integer()) into.max_tokens = value.get<std::int64_t>();
         return value.is_number_integer();

@@ -16,6 +16,9 @@ namespace eddy::runtime::stream {
 inline constexpr std::size_t message_depth_limit = 32;
 /// Fields that a message adds to the response, at most; further ones are dropped.
 inline constexpr std::size_t max_response_headers = 64;
+/// Bytes of a text that a source sends as a field of its request (api_key, last_event_id,
+/// test_pattern), at most: several of them have room in an http1::header_list.
+inline constexpr std::size_t max_field_text = 64 * 1024;
 
 /// Field of the response.
 struct response_header {

@@ -123,6 +123,17 @@ TEST(handoff_request, that_cannot_be_read_says_what_it_can_of_its_response) {
     EXPECT_EQ(terms("{\"a\":" + std::string(100'000, '[')), "");
 }
 
+TEST(handoff_request, bounds_what_becomes_a_field) {
+    for (const std::string_view name : {"api_key", "last_event_id", "test_pattern"}) {
+        const auto with = [&](std::size_t size) {
+            return "{\"" + std::string(name) + "\":\"" + std::string(size, 'k') + "\"}";
+        };
+        EXPECT_TRUE(read_request(with(max_field_text))) << name;
+        EXPECT_EQ(read_request(with(max_field_text + 1)).error(), make_error_code(errc::malformed))
+            << name;
+    }
+}
+
 TEST(handoff_request, bounds_its_nesting) {
     const auto nested = [](std::size_t levels) {
         return "{\"messages\":" + std::string(levels - 1, '[') + std::string(levels - 1, ']') + "}";
