@@ -8,7 +8,9 @@
 #include "cache/clients/session_extras.hpp"
 #include "cache/clients/waits.hpp"
 #include "cache/engine/engine.hpp"
+#include "cache/engine/execution.hpp"
 #include "cache/engine/running.hpp"
+#include "cache/persistence/persistence.hpp"
 #include "cache/persistence/propagation.hpp"
 #include "cache/read_through/read_through.hpp"
 #include "cache/replication/replication.hpp"
@@ -60,6 +62,30 @@ bool serve_in_order(call& c, const session_extras& extras, std::span<const std::
         return true;
     }
     return extras.serve(c, ready);
+}
+
+// Replies to a waiting command that would be refused if it was sent now; false for another one.
+bool refuse(engine_state& s, client_session& who) {
+    session_extras& extras = *who.extras;
+    resp::reply_writer reply(extras.outbox, who.protocol);
+    call c{s, who, reply, &s.data.database(who.db)};
+    c.reply_begin = extras.outbox.size();
+    bool is_refused = false;
+    extras.waiting.for_each([&](const command_spec& spec, std::span<const std::string_view> args) {
+        c.spec = &spec;
+        c.args = args.data();
+        c.count = args.size();
+        const std::uint64_t flags = flags_of(spec, c.args, c.count);
+        const std::string_view why = refusal_by_mode(s.settings.options.mode, flags);
+        if (!why.empty()) c.error(why);
+        is_refused =
+            !why.empty() || refused_by_save_trouble(c, flags) || refused_by_replication(c, flags);
+        if (is_refused) c.count_rejection();
+    });
+    if (!is_refused) return false;
+    if (takes_no_reply(who)) extras.outbox.truncate(c.reply_begin);
+    finish_wait(s, who);
+    return true;
 }
 
 // Runs the waiting command's `serve` for a key. Pushes that it causes to the session itself come
@@ -153,15 +179,17 @@ void serve_waiting(engine_state& s) {
     }
 }
 
-// Time has made the session's keys ready. A late script may be in the middle of them.
+// Time has made the session's keys ready. A late script may be in the middle of them, and writes
+// may be held or refused, which no other command has found out before.
 static void try_again(engine_state& s, client_session& who) {
     session_extras& extras = *who.extras;
     extras.retry_us = client_session::no_deadline;
-    if (scripting::is_late(s)) {
+    if (scripting::is_late(s) || is_client_paused(s) || s.clients.writes_held != 0) {
         constexpr std::int64_t postponement_us = 10'000;
         extras.retry_us = s.data.env.steady_us + postponement_us;
         return;
     }
+    if (refuse(s, who)) return;
     extras.keys.for_each(
         [&s](name_topic& topic, name_topic::member&) { note_ready(s, {topic.scope, topic.name}); });
     serve_waiting(s);

@@ -1,5 +1,6 @@
 // Tests of the commands and options that Redis 8 and Valkey 9 have added, with the replies of those
 // servers; testing/differential_newest_test.cpp compares with the servers themselves.
+#include "cache/config/engine_settings.hpp"
 #include "cache/engine/engine.hpp"
 #include "cache/testing/mirror.hpp"
 #include "cache/testing/test_client.hpp"
@@ -389,6 +390,42 @@ TEST_F(newest_streams, a_read_waits_until_an_entry_is_idle) {
     at(milliseconds(900));
     engine_.end_wait(b_.who());
     EXPECT_EQ(b_.pushed(), "*-1\r\n");
+}
+
+TEST_F(newest_streams, a_read_claims_nothing_while_writes_are_held) {
+    a_("XREADGROUP GROUP g c COUNT 1 STREAMS s >");
+    a_("XDEL s 2 3 4");
+    milliseconds now(0);
+    for (const std::string_view kind : {"WRITE", "ALL"}) {
+        EXPECT_EQ(b_("XREADGROUP GROUP g d CLAIM 400 BLOCK 10000 STREAMS s >"), "");
+        a_("CLIENT PAUSE 2000 " + std::string(kind));
+        now += milliseconds(500);
+        at(now);
+        engine_.end_wait(b_.who());
+        EXPECT_TRUE(b_.who().blocked);
+        EXPECT_EQ(b_.pushed(), "");
+        now += milliseconds(1600);
+        at(now);
+        engine_.end_wait(b_.who());
+        EXPECT_FALSE(b_.who().blocked);
+        EXPECT_THAT(b_.pushed(), HasSubstr("$3\r\n1-0\r\n"));
+    }
+}
+
+TEST_F(newest_streams, a_read_that_waits_is_refused_when_it_would_claim) {
+    a_("XREADGROUP GROUP g c STREAMS s >");
+    EXPECT_EQ(b_("XREADGROUP GROUP g d CLAIM 400 BLOCK 10000 STREAMS s >"), "");
+    a_("CONFIG SET min-replicas-to-write 1");
+    at(milliseconds(500));
+    engine_.end_wait(b_.who());
+    EXPECT_FALSE(b_.who().blocked);
+    EXPECT_EQ(b_.pushed(), "-NOREPLICAS Not enough good replicas to write.\r\n");
+    a_("CONFIG SET min-replicas-to-write 0");
+    EXPECT_EQ(b_("XREADGROUP GROUP g d CLAIM 900 BLOCK 10000 STREAMS s >"), "");
+    engine_settings(engine_).set_mode(access_mode::readonly);
+    at(milliseconds(1000));
+    engine_.end_wait(b_.who());
+    EXPECT_THAT(b_.pushed(), StartsWith("-READONLY "));
 }
 
 TEST_F(newest, clients_are_chosen_by_any_property) {

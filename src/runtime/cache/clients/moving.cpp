@@ -188,6 +188,8 @@ void cache_worker::take_moved(serving::passed_client from, serving::connection_s
             note_view(*c);
         }
         keep(*c, from.input);
+        // Not for bytes: a wake-up by its own commands, or before them, interrupts nothing.
+        c->enter(serving::activity::working);
         begin(std::move(c));
     } catch (const std::bad_alloc&) {
         note_no_memory();

@@ -92,6 +92,33 @@ TEST_P(moving_clients, go_on_waiting) {
     });
 }
 
+TEST_P(moving_clients, go_on_waiting_for_idle_entries) {
+    run([&]() -> task<void> {
+        subject before("cache", any_port);
+        subject after("cache", any_port);
+        co_await before.start();
+        co_await after.start();
+        talker waiting = co_await talker::to(before->local());
+        talker other = co_await talker::to(before->local());
+        talker there = co_await talker::to(after->local());
+        for (talker* const each : {&other, &there}) {
+            co_await expect(*each, "XADD s 1 f v\r\n", "$3\r\n1-0\r\n");
+            co_await expect(*each, "XGROUP CREATE s g 0\r\n", "+OK\r\n");
+            const std::string entry = "*1\r\n*2\r\n$1\r\ns\r\n*1\r\n*2\r\n$3\r\n1-0\r\n";
+            co_await expect(*each, "XREADGROUP GROUP g c STREAMS s >\r\n",
+                            entry + "*2\r\n$1\r\nf\r\n$1\r\nv\r\n");
+        }
+        co_await waiting.say("XREADGROUP GROUP g d BLOCK 0 CLAIM 3600000 STREAMS s >\r\nPING\r\n");
+        while (before->count().messages_in < 4) co_await loop::current().yield();
+        EXPECT_EQ(co_await move(before, after), 2U);
+        co_await expect(there, "XGROUP DESTROY s g\r\n", ":1\r\n");
+        const std::string reply = "-NOGROUP";
+        EXPECT_EQ(co_await waiting.bytes(reply.size()), reply);
+        co_await before->stop(duration{});
+        co_await after->stop(duration{});
+    });
+}
+
 TEST_P(moving_clients, keep_their_subscriptions) {
     run([&]() -> task<void> {
         subject before("cache", any_port);
