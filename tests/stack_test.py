@@ -8,6 +8,7 @@ import json
 import os
 import pty
 import random
+import shutil
 import socket
 import subprocess
 import threading
@@ -398,6 +399,23 @@ class Watch(Stack):
         self.assertIn("b", self.eddy.list())
         self.write(f"[server.b]\nport = {other}\nmax_connections = 5\n", "conf.d/b.toml")
         eventually(lambda: self.eddy.show("b")["options"].get("max_connections") == 5, "the watch continues")
+
+    def test_a_folder_that_is_made_anew_is_followed(self):
+        port, other = free_port(), free_port()
+        text = f"stack = \"x\"\ninclude = [\"conf.d/*.toml\"]\n[server.a]\nport = {port}\nmax_connections = "
+        self.write(text + "5\n", "site/eddy.toml")
+        os.symlink("site/eddy.toml", self.path())
+        os.mkdir(self.path("conf.d"))
+        self.begin()
+        shutil.rmtree(self.path("site"))
+        self.await_text("there is none")
+        self.write(text + "6\n", "site/eddy.toml")
+        eventually(lambda: self.eddy.show("a")["options"]["max_connections"] == 6, "made anew")
+        self.write(text + "7\n", "site/eddy.toml")
+        eventually(lambda: self.eddy.show("a")["options"]["max_connections"] == 7, "followed again")
+        os.rename(self.path("conf.d"), self.path("old"))
+        self.write(f"[server.b]\nport = {other}\n", "conf.d/b.toml")
+        eventually(lambda: "b" in self.eddy.list(), "an include of another folder")
 
     def test_links_are_followed(self):
         port = free_port()

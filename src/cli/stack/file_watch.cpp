@@ -22,10 +22,13 @@ namespace {
 
 /// A file that is written in place is closed at the end; one that is replaced is renamed.
 constexpr std::uint32_t followed_events =
-    IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CREATE | IN_ATTRIB;
+    IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CREATE | IN_ATTRIB | IN_MOVE_SELF;
 
 /// Editors and tools write several files, or one in several steps.
 constexpr int settled_ms = 100;
+
+/// Between two attempts to follow a folder that is not there.
+constexpr int lost_ms = 500;
 
 std::unexpected<std::string> failure(std::string_view what) {
     return std::unexpected(fmt::format("{}: {}", what, std::generic_category().message(errno)));
@@ -55,12 +58,28 @@ std::expected<void, std::string> file_watch::follow(const std::vector<std::strin
         const std::filesystem::path real = std::filesystem::canonical(each, error);
         if (!error) folders.insert(folder_of(real.string()));
     }
-    for (const std::string& each : folders) {
-        const int added = ::inotify_add_watch(inotify_.get(), each.c_str(), followed_events);
-        if (added >= 0)
-            folders_[added] = each;
-        else if (errno != ENOENT && errno != ENOTDIR)
-            return failure(fmt::format("the folder {} cannot be watched", each));
+    lost_.clear();
+    for (const std::string& each : folders)
+        if (auto followed = follow_folder(each); !followed) return followed;
+    return {};
+}
+
+std::expected<void, std::string> file_watch::follow_folder(const std::string& path) {
+    const int added = ::inotify_add_watch(inotify_.get(), path.c_str(), followed_events);
+    if (added >= 0)
+        folders_[added] = path;
+    else if (errno == ENOENT || errno == ENOTDIR)
+        lost_.insert(path);
+    else
+        return failure(fmt::format("the folder {} cannot be watched", path));
+    return {};
+}
+
+/// Follows folders that are there again, which may have other files.
+std::expected<void, std::string> file_watch::follow_lost(std::set<std::string>& changed) {
+    for (const std::string& each : std::exchange(lost_, {})) {
+        if (auto followed = follow_folder(each); !followed) return followed;
+        if (!lost_.contains(each)) changed.insert(each);
     }
     return {};
 }
@@ -103,7 +122,10 @@ std::expected<void, std::string> file_watch::read_events(std::set<std::string>& 
             at += sizeof about + about.len;
             if ((about.mask & IN_Q_OVERFLOW) != 0) changed.insert(files_.begin(), files_.end());
             const auto folder = folders_.find(about.wd);
-            if (folder == folders_.end() || about.len == 0) continue;
+            if (folder == folders_.end()) continue;
+            // Its path leads to another folder, or to none.
+            if ((about.mask & (IN_IGNORED | IN_MOVE_SELF)) != 0) lost_.insert(folder->second);
+            if (about.len == 0) continue;
             const std::string path = folder->second == "/"
                                          ? fmt::format("/{}", name)
                                          : fmt::format("{}/{}", folder->second, name);
@@ -118,10 +140,13 @@ std::expected<std::set<std::string>, std::string> file_watch::wait() {
     bool is_settling = false;
     for (;;) {
         pollfd on{.fd = inotify_.get(), .events = POLLIN, .revents = 0};
-        const int ready = ::poll(&on, 1, is_settling ? settled_ms : -1);
+        const int ready = ::poll(&on, 1, is_settling ? settled_ms : lost_.empty() ? -1 : lost_ms);
         if (ready < 0 && errno != EINTR) return failure("the watch of the files ended");
         if (ready < 0) continue;
         is_settling = ready > 0;
+        if (ready == 0)
+            if (auto followed = follow_lost(changed); !followed)
+                return std::unexpected(std::move(followed.error()));
         if (ready == 0) add_replaced(changed);
         if (ready == 0 && !changed.empty()) return changed;
         if (ready == 0) continue;

@@ -36,10 +36,13 @@ private:
     static fingerprint fingerprint_of(const std::string& path);
     bool is_followed(const std::string& path) const;
     void add_replaced(std::set<std::string>& changed);
+    std::expected<void, std::string> follow_folder(const std::string& path);
+    std::expected<void, std::string> follow_lost(std::set<std::string>& changed);
     std::expected<void, std::string> read_events(std::set<std::string>& changed);
 
     unique_fd inotify_;
     std::map<int, std::string> folders_;  // by inotify's descriptor
+    std::set<std::string> lost_;          // folders that are not there, or were replaced
     std::set<std::string> files_;
     std::map<std::string, fingerprint> seen_;  // of files_
     std::vector<std::string> patterns_;
