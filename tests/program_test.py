@@ -27,6 +27,18 @@ while True:
     client.close()
 """
 
+DATAGRAM_SERVER = """
+import os, socket
+server = socket.socket(fileno=3)
+assert server.type == socket.SOCK_DGRAM and server.getblocking()
+# A datagram is received as it was sent: no UDP_GRO.
+assert server.getsockopt(socket.IPPROTO_UDP, 104) == 0
+print("serves", os.environ["LISTEN_FDS"], os.environ["LISTEN_FDNAMES"], flush=True)
+while True:
+    text, peer = server.recvfrom(2000)
+    server.sendto(b"%d %s" % (os.getpid(), text), peer)
+"""
+
 NOTIFIER = """
 import os, socket, time
 with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as to:
@@ -183,6 +195,44 @@ class Programs(harness.EddyTest):
                 each.join()
         self.assertEqual(refused, [])
         self.assertEqual(self.shown("web")["port"], port)
+
+    def test_no_datagram_of_a_killed_server_is_refused(self):
+        self.file("server.py", DATAGRAM_SERVER)
+        self.running.must("add", sys.executable, "--name", "dns", "-s", "-w", self.work, "--listen", "udp://:0",
+                          "--listen", ":0", "--restart", "always", "--restart-delay", "300ms", "--", "server.py")
+        self.await_line("dns", "out: serves 2 dns:dns")
+        port = self.shown("dns")["port"]
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+            client.settimeout(harness.DEADLINE_S)
+            client.connect(("127.0.0.1", port))
+
+            def ask(text):
+                # A closed port is an error of the next call.
+                client.send(text)
+                pid, _, rest = client.recv(2000).partition(b" ")
+                self.assertEqual(rest, text)
+                return int(pid)
+            before = self.pid("dns")
+            self.assertEqual(ask(b"one"), before)
+            os.kill(before, signal.SIGKILL)
+            eventually(lambda: not is_alive(before), "its end")
+            # Between the two it waits in the socket.
+            after = ask(b"two")
+            self.assertNotEqual(after, before)
+            self.running.must("edit", "dns", "--env", "A=b")
+            self.assertNotEqual(ask(b"three"), after)
+            self.running.must("reload", "dns")
+            ask(b"four")
+            self.assertEqual(self.shown("dns")["port"], port)
+        self.running.must("stop", "dns")
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+            free.bind(("127.0.0.1", port))
+            refused = self.running.run("edit", "dns", "--listen", f"udp://:{port}", "--listen", f"udp://:{port}")
+            self.assertIn("is given twice", refused.err)
+            self.running.must("edit", "dns", "--listen", f"udp://:{port}")
+            refused = self.running.run("start", "dns")
+            self.assertNotEqual(refused.status, 0)
+            self.assertIn(f"UDP port {port} is in use", refused.err)
 
     def test_ready_is_awaited(self):
         self.file("notifier.py", NOTIFIER)

@@ -18,7 +18,7 @@ import time
 
 import harness
 from harness import connect, eventually
-from program_test import NOTIFIER, SERVER, is_alive
+from program_test import DATAGRAM_SERVER, NOTIFIER, SERVER, is_alive
 from restart_test import Load
 from shm_client import ShmClient
 from streaming_load import hand_over
@@ -499,6 +499,25 @@ class ProgramTest(UpgradeTest):
         self.assertTrue(is_alive(self.pid("job")))
         self.assertNotIn("doubled", self.running.must("logs", "job"))
         self.assertNotEqual(self.running.show("idle")["status"], "running")
+
+    def test_no_datagram_is_refused(self):
+        path = os.path.join(self.folder(), "server.py")
+        with open(path, "w", encoding="ascii") as file:
+            file.write(DATAGRAM_SERVER)
+        self.running.must("add", sys.executable, "--name", "dns", "-s", "--listen", "udp://:0", "--", path)
+        port = self.running.show("dns")["port"]
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+            client.settimeout(harness.DEADLINE_S)
+            client.connect(("127.0.0.1", port))
+            pids = set()
+            for _ in range(3):
+                client.send(b"x")
+                pids.add(client.recv(2000))
+                self.upgrade()
+            client.send(b"x")
+            pids.add(client.recv(2000))
+            self.assertEqual(len(pids), 4, "each daemon has its own process")
+        self.assertEqual(self.running.show("dns")["port"], port)
 
     def test_sockets_refuse_nobody(self):
         path = os.path.join(self.folder(), "server.py")

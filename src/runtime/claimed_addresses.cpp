@@ -2,6 +2,7 @@
 #include "runtime/claimed_addresses.hpp"
 
 #include "runtime/listening.hpp"
+#include "runtime/socket_address.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -19,6 +20,13 @@ using transport::scheme;
 bool has_rows(const type& of, std::initializer_list<std::string_view> names) {
     return std::ranges::all_of(names, [&](std::string_view name) {
         return std::ranges::any_of(of.options, [&](const option& o) { return o.name == name; });
+    });
+}
+
+/// True if its --listen may be given several times.
+bool names_sockets(const type& of) {
+    return std::ranges::any_of(of.options, [](const option& each) {
+        return each.name == "listen" && each.kind == option_kind::list;
     });
 }
 
@@ -47,6 +55,9 @@ std::vector<address> claimed_addresses(const type& of, const settings& chosen) {
             all.push_back(std::move(secure));
         }
     }
+    if (names_sockets(of))
+        for (const std::string& each : chosen.list("listen"))
+            if (auto where = read_socket_address(each)) all.push_back(std::move(*where));
     if (has_rows(of, {"handoff"}) && chosen.has("handoff"))
         if (auto where = transport::parse(chosen.text("handoff"))) all.push_back(std::move(*where));
     std::erase_if(all, [](const address& each) { return !is_path(each) && each.port == 0; });

@@ -12,7 +12,8 @@
 namespace eddy::runtime {
 
 /// Addresses of --port, --bind, --unix, --listen, --tls-port and --handoff; none for port 0, which
-/// is any free one, and for options that name no address. `chosen` has been checked.
+/// is any free one, and for options that name no address. A --listen that may be given several
+/// times names the sockets of a program. `chosen` has been checked.
 std::vector<transport::address> claimed_addresses(const type& of, const settings& chosen);
 
 /// True if one socket at most can serve on both: the same path, or a port of the same protocol on

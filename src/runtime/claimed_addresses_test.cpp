@@ -29,6 +29,12 @@ TEST(claimed_addresses, are_those_of_the_options) {
     EXPECT_EQ(claims("http", {{"unix", "/run/a.sock"}}).at(0).path, "/run/a.sock");
     EXPECT_EQ(claims("stream", {{"handoff", "unix:///run/s"}}).at(0).path, "/run/s");
     EXPECT_EQ(claims("cache", {{"port", 6379}, {"tls_port", 6380}}).size(), 2U);
+    const auto sockets = claims("program", {{"command", "/bin/true"},
+                                            {"listen", {":80", "udp://*:53", "unix:///a", ":0"}}});
+    ASSERT_EQ(sockets.size(), 3U);
+    EXPECT_EQ(sockets.at(0).to_string(), "tcp://127.0.0.1:80");
+    EXPECT_EQ(sockets.at(1).kind, transport::scheme::udp);
+    EXPECT_EQ(sockets.at(2).path, "/a");
     EXPECT_TRUE(claims("cache", {{"port", 0}}).empty());
     EXPECT_TRUE(claims("client", {{"target", "10.0.0.1:7000"}}).empty());
 }

@@ -4,6 +4,7 @@
 #include "base/files/regular_file.hpp"
 #include "runtime/program/environment.hpp"
 #include "runtime/program/signal_names.hpp"
+#include "runtime/socket_address.hpp"
 #include "runtime/target.hpp"
 
 #include <fmt/format.h>
@@ -169,33 +170,13 @@ outcome<health_check> read_health(const settings& chosen, const config& /*so_far
     return made;
 }
 
-/// PORT, :PORT, HOST:PORT, tcp://HOST:PORT or unix:///PATH.
-outcome<transport::address> read_socket(const std::string& text) {
-    constexpr std::string_view this_host = "127.0.0.1";
-    std::string uri = text;
-    if (whole_number<std::uint16_t>(text)) uri.insert(0, ":");
-    if (!uri.contains("://")) uri.insert(0, "tcp://");
-    auto where = transport::parse(uri);
-    if (!where)
-        return refuse(400, fmt::format("--listen cannot be \"{}\": write HOST:PORT, :PORT, *:PORT "
-                                       "or unix:///PATH ({})",
-                                       text, transport::explain(uri, where.error())));
-    if (where->kind != transport::scheme::tcp && where->kind != transport::scheme::unix_socket)
-        return refuse(400,
-                      fmt::format("--listen cannot be \"{}\": a program gets sockets of tcp:// "
-                                  "and unix://, and does what is above them itself",
-                                  text));
-    if (uri.starts_with("tcp://:")) where->host = this_host;
-    return std::move(*where);
-}
-
 outcome<std::vector<transport::address>> read_sockets(const settings& chosen,
                                                       const config& /*so_far*/) {
     std::vector<transport::address> all;
     for (const std::string& each : chosen.list("listen")) {
-        auto one = read_socket(each);
+        auto one = read_socket_address(each);
         if (!one) return std::unexpected(std::move(one.error()));
-        const bool is_chosen_by_kernel = one->kind == transport::scheme::tcp && one->port == 0;
+        const bool is_chosen_by_kernel = one->path.empty() && one->port == 0;
         if (!is_chosen_by_kernel && std::ranges::find(all, *one) != all.end())
             return refuse(400, fmt::format("--listen {} is given twice", each));
         all.push_back(std::move(*one));
@@ -459,9 +440,10 @@ bound_options<config> socket_rows() {
                       .kind = option_kind::list,
                       .value_name = "ADDRESS",
                       .help = "socket that it gets as systemd gives them (LISTEN_FDS: descriptors "
-                              "3, 4, …): HOST:PORT, :PORT of this machine, *:PORT or unix:///PATH; "
-                              "may be given again. It stays open while the program is started "
-                              "anew: clients wait, and none is refused",
+                              "3, 4, …): HOST:PORT, :PORT of this machine, *:PORT, "
+                              "udp://HOST:PORT or unix:///PATH; may be given again. It stays open "
+                              "while the program is started anew: clients and datagrams wait, and "
+                              "none is refused",
                       .is_uri = true},
                      read_sockets),
         row::bound(&config::notifies,

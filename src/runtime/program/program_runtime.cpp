@@ -7,6 +7,9 @@
 #include <eddy/io/timeout.hpp>
 
 #include "base/files/regular_file.hpp"
+#include "io/posix/posix_datagram.hpp"
+#include "io/posix/sockets.hpp"
+#include "net/address.hpp"
 #include "net/peer_process.hpp"
 #include "runtime/options/units.hpp"
 #include "runtime/program/environment.hpp"
@@ -204,9 +207,44 @@ void program_runtime::signal_group(int number) noexcept {
 
 // --- Sockets -------------------------------------------------------------------------------------
 
+int program_runtime::open_socket::native_handle() const noexcept {
+    const auto* const stream = std::get_if<noted_listener>(&from);
+    return stream != nullptr ? stream->socket.native_handle()
+                             : std::get<datagram_socket>(from).socket.get();
+}
+
+endpoint program_runtime::open_socket::local() const {
+    const auto* const stream = std::get_if<noted_listener>(&from);
+    return stream != nullptr ? stream->socket.local() : std::get<datagram_socket>(from).local;
+}
+
+/// One that no instance before has.
+outcome<program_runtime::open_socket> program_runtime::open_socket_at(
+    const transport::address& where) {
+    if (where.kind != transport::scheme::udp) {
+        auto opened = listen_on(where, *host_);
+        if (!opened) return std::unexpected(std::move(opened.error()));
+        return open_socket{where, std::move(*opened)};
+    }
+    // No datagram of the loop: that would read what is the program's.
+    const auto wanted = address_to_bind(where.host, where.port);
+    result<unique_fd> opened = fail(errc::bad_address);
+    if (wanted) opened = open_datagram(*wanted, endpoint(), datagram_options(), false);
+    if (!opened) return std::unexpected(explain_listen_failure(where, opened.error(), host_.get()));
+    const endpoint local = local_endpoint(opened->get());
+    return open_socket{where, datagram_socket{where, std::move(*opened), local,
+                                              host_->note_address(where, local)}};
+}
+
 outcome<> program_runtime::open_sockets() {
     for (const transport::address& where : chosen_.sockets) {
-        if (inherited_) {
+        if (inherited_ && where.kind == transport::scheme::udp) {
+            if (auto taken = inherited_->take_unread(where)) {
+                taken->note = host_->note_address(where, taken->local);
+                sockets_.push_back({where, std::move(*taken)});
+                continue;
+            }
+        } else if (inherited_) {
             auto taken = inherited_->take(where, false);
             if (!taken)
                 return std::unexpected(explain_listen_failure(where, taken.error(), host_.get()));
@@ -216,31 +254,37 @@ outcome<> program_runtime::open_sockets() {
                 continue;
             }
         }
-        auto opened = listen_on(where, *host_);
+        auto opened = open_socket_at(where);
         if (!opened) return std::unexpected(std::move(opened.error()));
-        sockets_.push_back({where, std::move(*opened)});
+        sockets_.push_back(std::move(*opened));
     }
     return {};
 }
 
-/// For the instance before, after a start that failed.
-void program_runtime::give_back_sockets() {
-    if (!inherited_) return;
+void program_runtime::move_sockets(inherited_listeners& to) {
     for (open_socket& each : sockets_) {
-        const std::uint16_t port = each.from.socket.local().port();
-        inherited_->all.push_back({each.where, std::move(each.from), port});
+        const std::uint16_t port = each.local().port();
+        if (auto* const stream = std::get_if<noted_listener>(&each.from)) {
+            to.all.push_back({each.where, std::move(*stream), port});
+            continue;
+        }
+        auto& socket = std::get<datagram_socket>(each.from);
+        // The address of the options that are in force.
+        socket.where = each.where;
+        to.unread.push_back(std::move(socket));
     }
     sockets_.clear();
+}
+
+/// For the instance before, after a start that failed.
+void program_runtime::give_back_sockets() {
+    if (inherited_) move_sockets(*inherited_);
 }
 
 task<std::shared_ptr<inherited_listeners>> program_runtime::hand_over_listeners() {
     if (!tasks_ || sockets_.empty()) co_return nullptr;
     auto made = std::make_shared<inherited_listeners>();
-    for (open_socket& each : sockets_) {
-        const std::uint16_t port = each.from.socket.local().port();
-        made->all.push_back({each.where, std::move(each.from), port});
-    }
-    sockets_.clear();
+    move_sockets(*made);
     has_sockets_.reset();
     co_return made;
 }
@@ -249,13 +293,18 @@ outcome<> program_runtime::take_back(inherited_listeners& from) {
     EDDY_ASSERT(sockets_.empty() && !has_sockets_.is_set());
     outcome<> all_taken;
     for (const transport::address& where : chosen_.sockets) {
-        if (auto taken = from.take_back(where)) {
+        if (where.kind == transport::scheme::udp) {
+            if (auto taken = from.take_unread(where)) {
+                sockets_.push_back({where, std::move(*taken)});
+                continue;
+            }
+        } else if (auto taken = from.take_back(where)) {
             sockets_.push_back({where, std::move(*taken)});
             continue;
         }
-        auto opened = listen_on(where, *host_);
+        auto opened = open_socket_at(where);
         if (opened)
-            sockets_.push_back({where, std::move(*opened)});
+            sockets_.push_back(std::move(*opened));
         else
             all_taken = std::unexpected(std::move(opened.error()));
     }
@@ -268,27 +317,34 @@ outcome<std::shared_ptr<passed_listeners>> program_runtime::share_listeners() {
     EDDY_ASSERT(tasks_);
     auto given = std::make_shared<passed_listeners>();
     for (const open_socket& each : sockets_) {
-        auto copy = copy_of(each.from.socket.native_handle());
+        auto copy = copy_of(each.native_handle());
         if (!copy)
             return refuse(503, fmt::format("{} cannot pass on its socket: {}", name_,
                                            copy.error().message()));
         passed_listener made;
         made.where = each.where;
-        made.port = each.from.socket.local().port();
-        made.file = each.from.file;
+        made.port = each.local().port();
+        if (const auto* const stream = std::get_if<noted_listener>(&each.from))
+            made.file = stream->file;
+        else
+            made.what = passed_listener::kind::unread;
         made.socket = std::move(*copy);
         given->all.push_back(std::move(made));
     }
-    for (const open_socket& each : sockets_) share(each.from.socket);
+    for (const open_socket& each : sockets_)
+        if (const auto* const stream = std::get_if<noted_listener>(&each.from))
+            share(stream->socket);
     return given;
 }
 
 void program_runtime::unshare_listeners() noexcept {
-    for (const open_socket& each : sockets_) take_possession(each.from.socket);
+    for (const open_socket& each : sockets_)
+        if (const auto* const stream = std::get_if<noted_listener>(&each.from))
+            take_possession(stream->socket);
 }
 
 endpoint program_runtime::local() const {
-    return sockets_.empty() ? endpoint() : sockets_.front().from.socket.local();
+    return sockets_.empty() ? endpoint() : sockets_.front().local();
 }
 
 outcome<> program_runtime::open_notifications() {
@@ -372,7 +428,7 @@ task<outcome<>> program_runtime::launch() {
     if (!sockets_.empty()) {
         std::string names;
         for (const open_socket& each : sockets_) {
-            how->descriptors.push_back(each.from.socket.native_handle());
+            how->descriptors.push_back(each.native_handle());
             make_blocking(how->descriptors.back());
             names += (names.empty() ? "" : ":") + name_;
         }
@@ -607,7 +663,7 @@ task<outcome<>> program_runtime::check_restart(settings next, bool /*discards_da
     if (!read) co_return std::unexpected(std::move(read.error()));
     if (auto fine = check_files(*read); !fine) co_return fine;
     std::vector<endpoint> own;
-    for (const open_socket& each : sockets_) own.push_back(each.from.socket.local());
+    for (const open_socket& each : sockets_) own.push_back(each.local());
     for (const transport::address& each : read->sockets)
         if (auto fine = try_address(each, own, *host_); !fine) co_return fine;
     if (!read->log.empty() && read->log != chosen_.log) co_return line_log::check(read->log);

@@ -23,6 +23,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 namespace eddy::runtime::program {
@@ -67,12 +68,18 @@ public:
     outcome<> apply(const settings& changed) override;
 
 private:
+    using datagram_socket = inherited_listeners::unread_datagram;
     struct open_socket {
         transport::address where;
-        noted_listener from;
+        std::variant<noted_listener, datagram_socket> from;
+
+        int native_handle() const noexcept;
+        endpoint local() const;
     };
 
     outcome<> open_sockets();
+    outcome<open_socket> open_socket_at(const transport::address& where);
+    void move_sockets(inherited_listeners& to);
     void give_back_sockets();
     outcome<> open_notifications();
     task<outcome<>> prepare();

@@ -35,6 +35,7 @@ bool excludes(const inherited_listeners::entry& old, const address& wanted) {
 void inherited_listeners::close() noexcept {
     all.clear();
     bound.reset();
+    unread.clear();
     close_senders();
 }
 
@@ -81,6 +82,25 @@ result<std::optional<noted_listener>> inherited_listeners::take(const address& w
     taken.file = found->from.file;
     all.erase(found);
     return std::optional(std::move(taken));
+}
+
+std::optional<inherited_listeners::unread_datagram> inherited_listeners::take_unread(
+    const address& wanted) {
+    const auto found = std::ranges::find_if(unread, [&](const unread_datagram& each) {
+        return each.where.host == wanted.host &&
+               (wanted.port == each.where.port || wanted.port == each.local.port());
+    });
+    if (found == unread.end()) {
+        // Both cannot be open at a time.
+        const auto count = std::erase_if(unread, [&](const unread_datagram& each) {
+            return wanted.port != 0 && each.local.port() == wanted.port;
+        });
+        has_closed = has_closed || count > 0;
+        return std::nullopt;
+    }
+    std::optional<unread_datagram> taken(std::move(*found));
+    unread.erase(found);
+    return taken;
 }
 
 std::optional<noted_listener> inherited_listeners::take_back(const address& own) {

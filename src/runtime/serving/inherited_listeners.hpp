@@ -2,6 +2,8 @@
 // Clients that connect meanwhile wait in the kernel's queues.
 #pragma once
 
+#include <eddy/base/unique_fd.hpp>
+#include <eddy/io/endpoint.hpp>
 #include <eddy/io/stream.hpp>
 #include <eddy/net/unix.hpp>
 #include <eddy/transport/transport.hpp>
@@ -50,6 +52,15 @@ struct inherited_listeners {
     protected:
         ~handoff_predecessor() = default;
     };
+    /// UDP socket of a program, which alone reads it.
+    struct unread_datagram {
+        transport::address where;
+        unique_fd socket;
+        endpoint local;
+        address_note note;
+    };
+    std::vector<unread_datagram> unread;
+
     /// Expires with the instance before.
     std::weak_ptr<handoff_predecessor> predecessor;
     /// Kept by the next instance while it may pass clients on.
@@ -88,6 +99,8 @@ struct inherited_listeners {
     /// instance before. None: no listener here can serve the address; one that stands in the way is
     /// closed then. Errors are those of transport::listen_in_parts(); the listener stays here.
     result<std::optional<noted_listener>> take(const transport::address& wanted, bool is_in_parts);
+    /// The same of a program's UDP socket. None: it is to be opened.
+    std::optional<unread_datagram> take_unread(const transport::address& wanted);
     /// The same without a handshake, for the instance that it was from.
     std::optional<noted_listener> take_back(const transport::address& own);
 

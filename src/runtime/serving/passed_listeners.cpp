@@ -3,6 +3,7 @@
 
 #include <eddy/io/loop.hpp>
 
+#include "io/posix/sockets.hpp"
 #include "transport/taken_listener.hpp"
 
 #include <fcntl.h>
@@ -47,6 +48,12 @@ result<> adopt_into(inherited_listeners& to, passed_listener& from) {
                                from.is_seqpacket ? unix_socket::socket_type::seqpacket
                                                  : unix_socket::socket_type::stream,
                                from.mode, from.file, address_note());
+            return {};
+        }
+        case passed_listener::kind::unread: {
+            const endpoint local = local_endpoint(from.socket.get());
+            to.unread.push_back(
+                {std::move(from.where), std::move(from.socket), local, address_note()});
             return {};
         }
     }

@@ -22,6 +22,7 @@ struct passed_listener {
         stream,    ///< it accepts connections
         datagram,  ///< UDP
         senders,   ///< handoffs of a stream runtime
+        unread,    ///< UDP, of a program that alone reads it
     };
     kind what = kind::stream;
     transport::address where = {};
