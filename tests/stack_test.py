@@ -198,8 +198,127 @@ class Up(Stack):
         self.write(f"[server.d]\nport = {two}\n[server.b]\nport = {three}\n")
         self.must_up("--yes")
         self.assertEqual({name: each["port"] for name, each in self.eddy.list().items()}, {"d": two, "b": three})
-        self.write(f"[server.d]\nport = {three}\n[server.b]\nport = {two}\n")
-        self.assert_refused(self.up("--yes"), 1, "move one of them to a free address first")
+
+    def ports(self):
+        return {name: each["port"] for name, each in self.eddy.list().items()}
+
+    def test_ports_are_exchanged(self):
+        one, two, three = (free_port() for _ in range(3))
+        self.write(f"[cache.a]\nport = {one}\n[server.b]\nport = {two}\n[server.c]\nport = {three}\n")
+        self.must_up()
+        with contextlib.closing(client_of(self, one)) as client:
+            client("SET", "a", "1")
+            eventually(lambda: self.eddy.show("a")["connections"] == 1, "the client")
+            self.write(f"[cache.a]\nport = {two}\n[server.b]\nport = {three}\n[server.c]\nport = {one}\n")
+            # The cache, which any restart closes, is the one of the three that stops for it.
+            self.assert_refused(self.up(), 1, "a: it stops for a moment, to exchange addresses with others: "
+                                "1 connection is closed", "clients that connect meanwhile are refused; its keys stay",
+                                "b: it restarts for --port")
+            self.assertEqual(self.ports(), {"a": one, "b": two, "c": three})
+            self.assertEqual(client("GET", "a"), b"1")
+        self.must_up("--yes")
+        self.assertEqual(self.ports(), {"a": two, "b": three, "c": one})
+        self.assertEqual({each["status"] for each in self.eddy.list().values()}, {"running"})
+        with contextlib.closing(client_of(self, two)) as client:
+            self.assertEqual(client("GET", "a"), b"1")
+        for port in (one, three):
+            connect(port).close()
+        self.assertIn("nothing to change, 3 unchanged", self.must_up())
+        self.eddy.stop()
+        self.eddy.start()
+        self.assertEqual(self.ports(), {"a": two, "b": three, "c": one})
+
+    def test_a_failed_exchange_leaves_all_as_it_was(self):
+        one, two, three = (free_port() for _ in range(3))
+        text = f"[cache.a]\nport = {one}\n[cache.b]\nport = {two}\n"
+        self.write(text)
+        self.must_up()
+        for port in (one, two):
+            with contextlib.closing(client_of(self, port)) as client:
+                client("SET", "port", str(port))
+        folder = self.folder()
+        with open(os.path.join(folder, "dump.rdb"), "wb") as dump:
+            dump.write(b"no dump at all")
+        # The last to start, since b takes its address: its file is read by the start alone.
+        self.write(f"[cache.a]\nport = {two}\n[cache.b]\nport = {three}\n[cache.d]\nport = {one}\n"
+                   f"dir = \"{folder}\"\n[cache.c]\nport = 0\n")
+        self.assert_refused(self.up("--yes"), 1, "All is as it was before")
+        self.write(f"[cache.a]\nport = {two}\n[cache.b]\nport = {one}\n[cache.d]\nport = {three}\n"
+                   f"dir = \"{folder}\"\n")
+        self.assert_refused(self.up("--yes"), 1, "All is as it was before")
+        self.assertEqual(self.ports(), {"a": one, "b": two})
+        for port in (one, two):
+            with contextlib.closing(client_of(self, port)) as client:
+                self.assertEqual(client("GET", "port"), str(port).encode())
+
+    def test_a_type_changes(self):
+        port, other = free_port(), free_port()
+        folder = self.folder()
+        with open(os.path.join(folder, "dump.rdb"), "wb") as dump:
+            dump.write(b"no dump at all")
+        self.write(f"[cache.a]\nport = {port}\nreplicate_password = \"s3cret\"\nreplicate = \"127.0.0.1:1\"\n"
+                   f"[cache.k]\nport = {other}\n[server.child]\nport = 0\nowner = \"a\"\n")
+        self.must_up()
+        with contextlib.closing(client_of(self, other)) as client:
+            client("SET", "k", "1")
+        eventually(lambda: self.eddy.json("stats", "k")["keys"] == 1, "its key")
+        rest = f"[server.child]\nport = 0\nowner = \"a\"\n[server.k]\nport = {other}\n"
+        self.write(f"[server.a]\nport = {port}\n" + rest)
+        refused = self.up()
+        self.assert_refused(refused, 1, "a: it is stopped, and its type becomes server",
+                            "k: it is stopped, and its type becomes server: ", "1 key is lost: it has no --dir")
+        self.assertNotIn("child:", refused.err)
+        # A step that fails puts the type back, with its keys.
+        self.write(f"[server.a]\nport = {port}\n" + rest + f"[cache.z]\nport = 0\ndir = \"{folder}\"\n")
+        self.assert_refused(self.up("--yes"), 1, "All is as it was before")
+        self.assertEqual({name: each["type"] for name, each in self.eddy.list().items()},
+                         {"a": "cache", "k": "cache", "child": "server"})
+        with contextlib.closing(client_of(self, other)) as client:
+            self.assertEqual(client("GET", "k"), b"1")
+        before = self.eddy.show("a")["id"]
+        self.write(f"[server.a]\nport = {port}\n" + rest)
+        out = self.must_up("--yes")
+        self.assertIn("~ server a: changed, restarted", out)
+        self.assertIn("type: \"cache\" -> \"server\"", out)
+        self.assertNotIn("s3cret", out)
+        for runtime in ("a", "k"):
+            shown = self.eddy.show(runtime)
+            self.assertEqual((shown["type"], shown["status"]), ("server", "running"))
+        with connect(port) as one, connect(port) as two:
+            one.sendall(b"hello\n")
+            self.assertEqual(read_line(two), "hello")
+        self.assertEqual(self.eddy.show("a")["id"], before)
+        self.assertEqual(self.eddy.show("child")["owner"], "a")
+        self.assertIn("its type changes from cache to server", self.eddy.must("logs", "a"))
+        self.assertIn("nothing to change, 3 unchanged", self.must_up())
+        self.eddy.stop()
+        self.eddy.start()
+        self.assertEqual({each["type"] for each in self.eddy.list().values()}, {"server"})
+        # One that does not run, and one that is not to run any more; the ports change hands with the types.
+        self.eddy.must("stop", "k")
+        self.write(f"[cache.a]\nport = {other}\nstart = false\n[http.k]\nport = {port}\nroot = \"{self.place}\"\n"
+                   "[server.child]\nport = 0\n")
+        self.must_up("--yes")
+        self.assertEqual({name: (each["type"], each["status"]) for name, each in self.eddy.list().items()},
+                         {"a": ("cache", "stopped"), "k": ("http", "running"), "child": ("server", "running")})
+
+    def test_sockets_of_programs_are_exchanged(self):
+        one, two = free_port(), free_port()
+        self.write("#!/bin/sh\nexec sleep 1000\n", "web")
+        os.chmod(self.path("web"), 0o755)
+
+        def text(first, second):
+            return "".join(f"[program.{name}]\ncommand = \"./web\"\nlisten = [\":{port}\"]\n"
+                           for name, port in (("a", first), ("b", second)))
+        self.write(text(one, one))
+        self.assert_refused(self.up(), 1, "is the address of \"a\", too")
+        self.write(text(one, two))
+        self.must_up()
+        self.write(text(two, one))
+        self.assert_refused(self.up(), 1, "a: it stops for a moment, to exchange addresses")
+        self.must_up("--yes")
+        self.assertEqual(self.ports(), {"a": two, "b": one})
+        self.assertEqual({each["status"] for each in self.eddy.list().values()}, {"running"})
 
     def test_faults_are_all_found_before_the_first_change(self):
         taken, port, foreign = free_port(), free_port(), free_port()
@@ -223,8 +342,6 @@ class Up(Stack):
         self.assert_refused(self.up(), 1, "made by hand; --adopt")
         self.must_up("--adopt", "--yes")
         self.assertEqual(self.eddy.show("other")["port"], port)
-        self.write(f"[cache.other]\nport = {port}\n")
-        self.assert_refused(self.up(), 1, "a runtime keeps its type")
 
     def test_a_check_needs_no_daemon(self):
         self.write("[cache.a]\nport = 1\n[cache.b]\nport = 1\nmaxmemory = \"much\"\n")

@@ -109,7 +109,7 @@ LONG_FUNCTIONS = {
 # EDDY_ASSERT for 1,000 lines of each layer's own code, at least. The figures only rise.
 ASSERTIONS = {
     "base": 0.7, "io": 4.0, "wire": 2.3, "lua": 1.3, "net": 0.3, "tls": 2.7, "shm": 3.7, "handoff": 14.1,
-    "transport": 0, "serving": 5.8, "http": 1.6, "cache": 2.1, "script": 10.0, "runtime": 6.1, "daemon": 9.6, "cli": 0.9,
+    "transport": 0, "serving": 5.8, "http": 1.6, "cache": 2.1, "script": 10.0, "runtime": 6.1, "daemon": 9.9, "cli": 0.9,
 }
 # Distance by which a layer's figure may be above the one that is noted.
 ASSERTIONS_SLACK = 0.5

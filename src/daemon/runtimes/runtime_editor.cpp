@@ -37,6 +37,7 @@ bool is_applied_at_once(const managed_runtime& which, const runtime_record& fres
 
 std::string changed_members(const runtime_record& before, const runtime_record& after) {
     std::vector<std::string> flags;
+    if (before.type != after.type) flags.push_back(fmt::format("type {}", after.type));
     const auto add = [&flags](const json& from, const json& to) {
         for (const auto& [name, value] : from.items())
             if (!to.contains(name) || to.at(name) != value)

@@ -42,7 +42,7 @@ struct edit_request {
     edit_restart restart = edit_restart::allowed;
 };
 
-/// The flags of what differs: "--max-line, --group".
+/// The flags of what differs: "--max-line, --group"; "type cache" before them where that is new.
 std::string changed_members(const runtime_record& before, const runtime_record& after);
 /// A new runtime's id.
 std::string new_runtime_id();

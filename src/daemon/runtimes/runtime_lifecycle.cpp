@@ -472,6 +472,16 @@ task<outcome<std::shared_ptr<runtime::handover>>> runtime_lifecycle::prepare_res
     co_return to;
 }
 
+task<outcome<std::shared_ptr<runtime::handover>>> runtime_lifecycle::set_aside(
+    runtime_ref which, runtime::settings next) {
+    EDDY_ASSERT(which->change_lock.locked() && which->running.has_instance());
+    auto data = co_await prepare_restart(which, std::move(next), restart_data::kept);
+    if (!data) co_return data;
+    auto down = co_await take_down_within(which, drain_of(*which));
+    if (!down) co_return std::unexpected(std::move(down.error()));
+    co_return data;
+}
+
 /// On failure it runs as before, where that is possible.
 task<outcome<>> runtime_lifecycle::restart(runtime_ref which, runtime::settings next,
                                            restart_data data, std::string reason) {

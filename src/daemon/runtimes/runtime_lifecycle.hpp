@@ -132,6 +132,13 @@ public:
     task<outcome<>> bring_up(runtime_ref which);
     /// By the drain of its options. Nothing happens without an instance.
     task<outcome<>> take_down(runtime_ref which, unsaved data);
+    /// Stops the instance for a later start with the options `next`, or for one of its own as it
+    /// was. Yields the data of the instance that this start does not find in files, null if there
+    /// are none. On failure it serves as before, where that is possible.
+    task<outcome<std::shared_ptr<runtime::handover>>> set_aside(runtime_ref which,
+                                                                runtime::settings next);
+    /// Time for connections to finish in a take_down() or set_aside().
+    duration stop_time_of(const managed_runtime& which) const { return drain_of(which); }
     /// Plan of apply() for a running instance.
     edit_plan plan(const managed_runtime& which, const runtime::settings& next) const;
     // An upgrade of the daemon: instances of another process take the place of those here.
@@ -148,7 +155,7 @@ public:
     static task<void> abandon(departure& from);
     /// Starts it again after depart(), since the other process has failed.
     task<outcome<>> come_back(runtime_ref which, departure from);
-    /// Passes living connections on to the other process.
+    /// Passes living connections on to the other process, in parts; none are the last part.
     using client_sender =
         std::function<task<void>(std::string name, std::vector<runtime::passed_client> clients)>;
     /// The other process serves: accepts no more, passes on the clients that can be moved, and

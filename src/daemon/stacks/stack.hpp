@@ -44,7 +44,8 @@ std::string_view to_string(stack_step step) noexcept;
 
 /// A value that an edit changes, its secrets masked; null is an absent one.
 struct value_change {
-    std::string name;  ///< an option, as in JSON, or "owner", "on_parent_stop", "group", "stack"
+    /// An option, as in JSON, or "type", "owner", "on_parent_stop", "group", "stack".
+    std::string name;
     json before;
     json after;
 };

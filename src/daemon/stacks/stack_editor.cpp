@@ -39,16 +39,33 @@ std::span<planned_change> same_as_first(std::span<planned_change> in, Value valu
 }  // namespace
 
 struct stack_editor::made_change {
-    enum class kind : std::uint8_t { edited, configured, started, stopped };
+    enum class kind : std::uint8_t { edited, configured, retyped, set_aside, started, stopped };
     kind what;
     runtime_ref which;
     std::optional<runtime::settings> before = {};  ///< options
+    std::optional<desired_state> former = {};      ///< of what was retyped
+    std::string reason = {};                       ///< why that did not run
+    /// Data for the start of what was set aside.
+    std::shared_ptr<runtime::handover> data = {};
+    /// Data that waited for the start of what was retyped.
+    std::shared_ptr<const runtime::handover> kept = {};
+    /// The start of what was set aside, and has its data.
+    bool has_data = false;
 };
 
 struct stack_editor::execution {
     std::vector<planned_change>& changes;
     std::vector<made_change> made = {};
     std::vector<std::string> notes = {};
+    /// Runtimes whose data the next type does not have.
+    std::vector<runtime_ref> emptied = {};
+
+    made_change* find(made_change::kind what, const runtime_ref& which) {
+        const auto found = std::ranges::find_if(made, [&](const made_change& each) {
+            return each.what == what && each.which == which;
+        });
+        return found == made.end() ? nullptr : &*found;
+    }
 };
 
 stack_plan stack_editor::plan_of(const stack_planner::found& found) {
@@ -190,10 +207,13 @@ task<outcome<>> stack_editor::execute(execution& all) {
     auto staged = co_await state_.stage(stored);
     if (!staged) co_return staged;
     outcome<> done;
+    bool has_set_aside = false;
     for (std::span<planned_change> rest(all.changes); done && !rest.empty();) {
         const auto round = same_as_first(rest, [](const auto& each) { return each.round; });
         rest = rest.subspan(round.size());
-        done = co_await execute_round(all, round);
+        if (round.front().round > stopping_round && !std::exchange(has_set_aside, true))
+            done = co_await set_all_aside(all);
+        if (done) done = co_await execute_round(all, round);
     }
     if (done) co_return co_await state_.commit(stored);
     co_await state_.discard(stored);
@@ -219,7 +239,7 @@ task<outcome<>> stack_editor::execute_round(execution& all, std::span<planned_ch
 task<void> stack_editor::change_one(execution& all, planned_change& one, outcome<>& all_done) {
     EDDY_ASSERT(one.which != nullptr && one.change);
     auto done = one.is_stop() ? co_await stop_one(all, one) : co_await edit_one(all, one);
-    if (done && one.is_start()) done = co_await start_one(all, one);
+    if (done && (one.is_start() || one.is_next_start())) done = co_await start_one(all, one);
     if (!done && all_done) all_done = about(one, std::move(done.error()));
 }
 
@@ -227,6 +247,10 @@ task<outcome<>> stack_editor::edit_one(execution& all, planned_change& one) {
     EDDY_ASSERT(one.change && !one.is_stop() && one.options);
     if (one.shown.step == stack_step::create) co_return outcome<>();
     managed_runtime& which = *one.which;
+    if (one.is_retyped) {
+        retype(all, one);
+        co_return outcome<>();
+    }
     auto before = which.desired.options;
     const bool has_same = before && one.fresh.options == which.desired.record.options;
     if (has_same) co_return outcome<>();
@@ -264,16 +288,84 @@ task<outcome<>> stack_editor::stop_one(execution& all, planned_change& one) {
 task<outcome<>> stack_editor::start_one(execution& all, planned_change& one) {
     EDDY_ASSERT(one.change && !one.which->running.has_instance());
     auto up = co_await lifecycle_.bring_up(one.which);
-    if (up) all.made.push_back({made_change::kind::started, one.which});
+    if (up)
+        all.made.push_back({.what = made_change::kind::started,
+                            .which = one.which,
+                            .has_data = one.is_set_aside && !one.is_retyped});
     co_return up;
+}
+
+/// All that are to be set aside, at the same time.
+task<outcome<>> stack_editor::set_all_aside(execution& all) {
+    outcome<> all_done;
+    const auto put = [&](planned_change& one) -> task<void> {
+        auto done = co_await set_aside(all, one);
+        if (!done && all_done) all_done = about(one, std::move(done.error()));
+    };
+    scope stopping(co_await current_source());
+    for (planned_change& each : all.changes)
+        if (each.is_set_aside) stopping.spawn(put(each));
+    co_await stopping.join();
+    co_return all_done;
+}
+
+/// One that has ended meanwhile stays so until its own round.
+task<outcome<>> stack_editor::set_aside(execution& all, planned_change& one) {
+    EDDY_ASSERT(one.is_set_aside && one.change && one.options);
+    const managed_runtime& which = *one.which;
+    if (!which.running.has_instance()) co_return outcome<>();
+    EDDY_ASSERT(which.desired.options);
+    auto data = co_await lifecycle_.set_aside(
+        one.which, one.is_retyped ? *which.desired.options : *one.options);
+    if (data) {
+        all.made.push_back(
+            {.what = made_change::kind::set_aside, .which = one.which, .data = *data});
+        one.which->running.keep_handover(std::move(*data));
+        co_return outcome<>();
+    }
+    // The next type has none of the data: as in a removal, only what files lack holds it up.
+    if (!one.is_retyped) co_return std::unexpected(std::move(data.error()));
+    auto down = co_await lifecycle_.take_down(one.which, unsaved::kept);
+    if (!down) co_return down;
+    all.made.push_back({.what = made_change::kind::set_aside, .which = one.which});
+    if (!which.running.lost().empty())
+        all.notes.push_back(fmt::format("\"{}\" lost {}", one.shown.name, which.running.lost()));
+    co_return outcome<>();
+}
+
+/// The registry takes no record of another type.
+void stack_editor::set_desired(managed_runtime& which, desired_state fresh) {
+    EDDY_ASSERT(!which.running.has_instance());
+    which.desired.type = fresh.type;
+    which.desired.options = std::move(fresh.options);
+    which.desired.record.type = fresh.record.type;
+    registry_.set_record(which, std::move(fresh.record));
+}
+
+/// The record, too: the secrets of its options are known by the type of both.
+void stack_editor::retype(execution& all, planned_change& one) {
+    EDDY_ASSERT(one.is_retyped && one.change && one.options && one.type != nullptr);
+    managed_runtime& which = *one.which;
+    made_change made{.what = made_change::kind::retyped,
+                     .which = one.which,
+                     .former = which.desired,
+                     .reason = which.running.reason()};
+    // Data of a start that has failed before are lost with the commit.
+    if (which.running.handover()) all.emptied.push_back(one.which);
+    which.journal->write(
+        fmt::format("its type changes from {} to {}", which.desired.record.type, one.fresh.type));
+    made.kept = which.running.handover();
+    which.running.keep_handover(nullptr);
+    set_desired(which, {one.fresh, one.type, one.options});
+    all.made.push_back(std::move(made));
 }
 
 // --- Back --------------------------------------------------------------------------------------
 
 /// All that was made, in the reverse order.
 task<void> stack_editor::undo(execution& all) {
-    for (const made_change& each : std::views::reverse(all.made)) {
-        auto undone = co_await undo_one(each);
+    for (made_change& each : std::views::reverse(all.made)) {
+        auto undone = co_await undo_one(all, each);
         if (undone) continue;
         const std::string& name = each.which->name();
         log_error(name, fmt::format("could not be put back: {}", undone.error().message));
@@ -291,9 +383,10 @@ task<void> stack_editor::undo(execution& all) {
     }
 }
 
-task<outcome<>> stack_editor::undo_one(const made_change& one) {
+task<outcome<>> stack_editor::undo_one(execution& all, made_change& one) {
     EDDY_ASSERT(one.which != nullptr && one.which->change_lock.locked());
     desired_state& desired = one.which->desired;
+    running_state& running = one.which->running;
     switch (one.what) {
         case made_change::kind::edited: {
             auto back = co_await lifecycle_.apply(one.which, *one.before, restart_data::kept);
@@ -301,17 +394,51 @@ task<outcome<>> stack_editor::undo_one(const made_change& one) {
             co_return outcome<>();
         }
         case made_change::kind::configured: desired.options = one.before; co_return outcome<>();
-        case made_change::kind::started:
-            co_return co_await lifecycle_.take_down(one.which, unsaved::lost);
+        case made_change::kind::retyped:
+            if (running.has_instance()) co_return refuse(503, running.reason());
+            set_desired(*one.which, std::move(*one.former));
+            running.keep_handover(std::move(one.kept));
+            if (!desired.options) running.reject(std::move(one.reason));
+            co_return outcome<>();
+        case made_change::kind::set_aside:
+            if (running.has_instance()) co_return refuse(503, running.reason());
+            // Its files may lack what they lacked before.
+            if (one.data) one.data->has_new_files = false;
+            running.keep_handover(one.data);
+            co_return co_await lifecycle_.bring_up(one.which);
+        case made_change::kind::started: co_return co_await undo_start(all, one);
         case made_change::kind::stopped: co_return co_await lifecycle_.bring_up(one.which);
     }
     EDDY_ASSERT(false);
 }
 
+/// Changes of clients since it was set aside are kept, where that can be written.
+task<outcome<>> stack_editor::undo_start(execution& all, const made_change& one) {
+    made_change* const aside =
+        one.has_data ? all.find(made_change::kind::set_aside, one.which) : nullptr;
+    const made_change* const configured =
+        aside == nullptr ? nullptr : all.find(made_change::kind::configured, one.which);
+    if (configured != nullptr && configured->before) {
+        auto newer = co_await lifecycle_.set_aside(one.which, *configured->before);
+        if (newer) {
+            aside->data = std::move(*newer);
+            co_return outcome<>();
+        }
+    }
+    co_return co_await lifecycle_.take_down(one.which, unsaved::lost);
+}
+
 // --- After the commit --------------------------------------------------------------------------
 
 void stack_editor::finish(execution& all) {
+    for (const runtime_ref& each : all.emptied)
+        all.notes.push_back(fmt::format("\"{}\" lost {}", each->name(), handover_loss));
     for (planned_change& each : all.changes) finish_one(all, each);
+}
+
+const runtime_record& stack_editor::record_before(execution& all, const planned_change& one) {
+    if (!one.is_retyped) return one.which->desired.record;
+    return all.find(made_change::kind::retyped, one.which)->former->record;
 }
 
 void stack_editor::finish_one(execution& all, planned_change& one) {
@@ -336,7 +463,7 @@ void stack_editor::finish_one(execution& all, planned_change& one) {
             return;
         case stack_step::edit:
             registry_.note(which, event_kind::edited,
-                           changed_members(which.desired.record, one.fresh));
+                           changed_members(record_before(all, one), one.fresh));
             break;
         case stack_step::start:
         case stack_step::stop: break;

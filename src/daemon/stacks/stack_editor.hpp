@@ -54,10 +54,16 @@ private:
     task<outcome<>> edit_one(execution& all, planned_change& one);
     task<outcome<>> stop_one(execution& all, planned_change& one);
     task<outcome<>> start_one(execution& all, planned_change& one);
+    task<outcome<>> set_aside(execution& all, planned_change& one);
+    task<outcome<>> set_all_aside(execution& all);
+    void retype(execution& all, planned_change& one);
+    void set_desired(managed_runtime& which, desired_state fresh);
     task<void> change_one(execution& all, planned_change& one, outcome<>& all_done);
     task<void> undo(execution& all);
-    task<outcome<>> undo_one(const made_change& one);
+    task<outcome<>> undo_one(execution& all, made_change& one);
+    task<outcome<>> undo_start(execution& all, const made_change& one);
     void finish(execution& all);
+    static const runtime_record& record_before(execution& all, const planned_change& one);
     void finish_one(execution& all, planned_change& one);
 
     runtime_registry& registry_;

@@ -179,6 +179,46 @@ TEST_F(stack_editor_test, policies_are_changed_and_kept) {
     EXPECT_EQ(saved("b")["on_parent_stop"], "keep");
 }
 
+TEST_F(stack_editor_test, a_type_changes_and_a_failure_puts_it_back_with_its_data) {
+    types_.push_back(types_.front());
+    types_.back().name = "other";
+    live([](runtime_parts& runtimes) -> task<void> {
+        static_cast<void>(co_await up(runtimes, {member("a"), member("b", {}, "a")}));
+        const runtime_ref a = runtimes.registry.get("a");
+        EXPECT_TRUE(co_await runtimes.lifecycle.send(a, "keep this"));
+        stack_member changed = member("a", {{"port", 666}});
+        changed.type = "other";
+        auto planned = co_await runtimes.stacks.plan(stack({changed, member("b", {}, "a")}));
+        EXPECT_TRUE(planned);
+        if (planned) EXPECT_THAT(planned->changes.at(0).risk, HasSubstr("its type becomes other"));
+        EXPECT_THAT(co_await refusal(runtimes, {changed, member("b", {}, "a")}),
+                    HasSubstr("port 666 is taken"));
+        EXPECT_EQ(a->desired.record.type, "fake");
+        EXPECT_EQ(a->desired.type->name, "fake");
+        EXPECT_EQ(a->running.status(), runtime_status::running);
+        changed.options = json::object();
+        EXPECT_THAT(co_await up(runtimes, {changed, member("b", {}, "a")}), ElementsAre("edit a"));
+        EXPECT_EQ(a->desired.record.type, "other");
+        EXPECT_EQ(a->desired.type->name, "other");
+        EXPECT_EQ(a->running.status(), runtime_status::running);
+        EXPECT_TRUE(co_await runtimes.lifecycle.stop(a));
+        EXPECT_EQ(a->running.lost(), "") << "the data was of the other type";
+        // One that does not run.
+        EXPECT_TRUE(co_await runtimes.lifecycle.stop(runtimes.registry.get("b")));
+        stack_request both = stack({changed, member("b", {}, "a")});
+        both.members[1].type = "other";
+        both.starts = false;
+        EXPECT_TRUE(co_await runtimes.stacks.apply(both));
+        EXPECT_EQ(runtimes.registry.get("b")->desired.record.type, "other");
+        EXPECT_EQ(runtimes.registry.get("b")->running.status(), runtime_status::stopped);
+    });
+    EXPECT_EQ(saved("a")["type"], "other");
+    live([](runtime_parts& runtimes) -> task<void> {
+        EXPECT_EQ(runtimes.registry.get("a")->desired.type->name, "other");
+        co_return;
+    });
+}
+
 TEST_F(stack_editor_test, a_change_that_a_kill_cut_off_is_finished_at_the_next_start) {
     live([](runtime_parts& runtimes) -> task<void> {
         static_cast<void>(co_await up(runtimes, {member("a"), member("b")}));

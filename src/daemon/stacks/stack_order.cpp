@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,19 +19,18 @@ namespace {
 
 constexpr std::size_t no_round = static_cast<std::size_t>(-1);
 
-/// Changes by a part of their address that is equal where two addresses are the same: a comparison
-/// of each with each would take long.
-std::string key_of(const transport::address& where) {
-    return where.path.empty() ? fmt::format("{}", where.port) : where.path;
-}
+using holders = std::multimap<std::string, planned_change*, std::less<>>;
 
-using holders = std::multimap<std::string, const planned_change*, std::less<>>;
+/// A change, and those of others that release what it wants.
+struct waiting_change {
+    planned_change* one;
+    std::vector<planned_change*> awaited;
+};
 
-/// Changes of others that release what `of` wants.
-std::vector<const planned_change*> awaited_by(const planned_change& of, const holders& held) {
-    std::vector<const planned_change*> found;
+std::vector<planned_change*> awaited_by(const planned_change& of, const holders& held) {
+    std::vector<planned_change*> found;
     for (const transport::address& each : of.wanted) {
-        const auto [begin, end] = held.equal_range(key_of(each));
+        const auto [begin, end] = held.equal_range(claim_key(each));
         for (auto at = begin; at != end; ++at) {
             if (at->second == &of) continue;
             for (const transport::address& theirs : at->second->held)
@@ -45,43 +46,87 @@ bool comes_first(const planned_change& a, const planned_change& b) {
     return a.shown.name < b.shown.name;
 }
 
+/// True once a round before releases its addresses.
+bool is_released(const planned_change* of) { return of->is_set_aside || of->round != no_round; }
+
+/// True for one whose clients any restart closes: to set it aside costs them little more.
+bool is_cheap(const planned_change& of) {
+    return of.type->over_restart != runtime::type::restart_clients::served;
+}
+
+/// The changes of a circle; each of `waiting` waits for another one.
+std::vector<planned_change*> circle_of(const std::vector<waiting_change>& waiting) {
+    EDDY_ASSERT(!waiting.empty());
+    std::map<const planned_change*, planned_change*> next;
+    for (const waiting_change& each : waiting)
+        next[each.one] = *std::ranges::find_if_not(each.awaited, is_released);
+    std::vector<planned_change*> path;
+    planned_change* at = waiting.front().one;
+    while (std::ranges::find(path, at) == path.end()) {
+        path.push_back(at);
+        at = next.at(at);
+    }
+    return {std::ranges::find(path, at), path.end()};
+}
+
+/// Sets one change of a circle aside.
+void break_circle(const std::vector<waiting_change>& waiting) {
+    const auto circle = circle_of(waiting);
+    planned_change* const chosen = *std::ranges::min_element(circle, {}, [](const auto* each) {
+        return std::pair(!is_cheap(*each), std::string_view(each->shown.name));
+    });
+    EDDY_ASSERT(!chosen->is_set_aside && chosen->which != nullptr);
+    chosen->is_set_aside = true;
+}
+
+/// Rounds of the changes that wait. The round after all of them.
+std::size_t order_waiting(std::vector<waiting_change>& waiting) {
+    std::size_t round = stopping_round + 1;
+    while (!waiting.empty()) {
+        std::vector<planned_change*> ready;
+        std::erase_if(waiting, [&](const waiting_change& each) {
+            const bool is_ready = std::ranges::all_of(each.awaited, is_released);
+            if (is_ready) ready.push_back(each.one);
+            return is_ready;
+        });
+        if (ready.empty()) {
+            break_circle(waiting);
+            continue;
+        }
+        for (planned_change* const each : ready) each->round = round;
+        ++round;
+    }
+    return round;
+}
+
 }  // namespace
 
-std::vector<stack_fault> order_changes(std::vector<planned_change>& changes) {
+std::string claim_key(const transport::address& where) {
+    return where.path.empty() ? fmt::format("{}", where.port) : where.path;
+}
+
+void order_changes(std::vector<planned_change>& changes) {
     holders held;
-    for (const planned_change& each : changes)
-        for (const transport::address& where : each.held) held.emplace(key_of(where), &each);
-    std::vector<std::pair<planned_change*, std::vector<const planned_change*>>> waiting;
+    for (planned_change& each : changes)
+        for (const transport::address& where : each.held) held.emplace(claim_key(where), &each);
+    std::vector<waiting_change> waiting;
+    std::set<const planned_change*> awaited_stops;
     for (planned_change& each : changes) {
         each.round = each.is_stop() ? stopping_round : 0;
         if (each.is_stop()) continue;
         auto awaited = awaited_by(each, held);
-        if (awaited.empty()) continue;
+        if (awaited.empty() && !each.is_set_aside) continue;
         each.round = no_round;
-        waiting.emplace_back(&each, std::move(awaited));
+        for (const planned_change* const other : awaited)
+            if (other->is_stop()) awaited_stops.insert(other);
+        waiting.push_back({&each, std::move(awaited)});
     }
-    for (std::size_t round = stopping_round + 1; !waiting.empty(); ++round) {
-        std::vector<planned_change*> ready;
-        std::erase_if(waiting, [&](const auto& one) {
-            const bool is_ready = std::ranges::all_of(
-                one.second, [](const planned_change* each) { return each->round != no_round; });
-            if (is_ready) ready.push_back(one.first);
-            return is_ready;
-        });
-        if (ready.empty()) break;
-        for (planned_change* const each : ready) each->round = round;
+    const std::size_t last = order_waiting(waiting);
+    for (planned_change& each : changes) {
+        EDDY_ASSERT(each.round != no_round);
+        if (each.is_stop() && !awaited_stops.contains(&each)) each.round = last;
     }
-    std::vector<stack_fault> faults;
-    for (const auto& [each, awaited] : waiting)
-        faults.push_back({each->shown.name,
-                          fmt::format("it would take the address of \"{}\" while that takes "
-                                      "another one's in turn; move one of them to a free address "
-                                      "first",
-                                      awaited.front()->shown.name)});
-    for (const planned_change& each : changes)
-        EDDY_ASSERT(each.round != no_round || !faults.empty());
-    if (faults.empty()) std::ranges::sort(changes, comes_first);
-    return faults;
+    std::ranges::sort(changes, comes_first);
 }
 
 }  // namespace eddy::daemon

@@ -51,10 +51,10 @@ void note_value(std::vector<value_change>& all, std::string name, json before, j
 
 json text_or_null(const std::string& text) { return text.empty() ? json() : json(text); }
 
-/// The options that differ, with their secrets masked.
+/// The options that differ, with their secrets masked, those `before` by the type of before.
 void note_options(std::vector<value_change>& all, const runtime::type& type, const json& before,
-                  const json& after) {
-    const json masked_before = mask_secrets(&type, before);
+                  const json& after, const runtime::type& type_before) {
+    const json masked_before = mask_secrets(&type_before, before);
     const json masked_after = mask_secrets(&type, after);
     std::set<std::string> names;
     for (const json* const each : {&before, &after})
@@ -212,7 +212,7 @@ void stack_planner::check_addresses(draft& of) const {
     const auto take = [&](const std::string& name, const std::vector<transport::address>& all,
                           bool is_member) {
         for (const transport::address& each : all) {
-            const std::string key = each.path.empty() ? fmt::format("{}", each.port) : each.path;
+            const std::string key = claim_key(each);
             const auto [begin, end] = claims.equal_range(key);
             const auto other = std::find_if(begin, end, [&](const auto& entry) {
                 return runtime::is_same_claim(each, entry.second.where);
@@ -243,11 +243,22 @@ void stack_planner::check_addresses(draft& of) const {
 /// Programs outside the daemon may have them.
 void stack_planner::try_addresses(draft& of) const {
     const runtime::host none;
+    std::multimap<std::string, const transport::address*, std::less<>> released;
+    for (const planned_change& each : of.changes)
+        for (const transport::address& where : each.held)
+            released.emplace(claim_key(where), &where);
+    const auto is_released = [&](const transport::address& where) {
+        const auto [begin, end] = released.equal_range(claim_key(where));
+        return std::any_of(begin, end, [&](const auto& entry) {
+            return runtime::is_same_claim(where, *entry.second);
+        });
+    };
     for (const planned_change& each : of.changes) {
-        if (!each.is_start() || each.round != 0) continue;
+        if (!each.is_start() && !each.is_set_aside) continue;
         for (const transport::address& where : each.wanted) {
             using transport::scheme;
             if (where.kind == scheme::tls || where.kind == scheme::shm) continue;
+            if (is_released(where)) continue;
             if (auto free = runtime::try_address(where, {}, none); !free)
                 of.blame(each.shown.name, std::move(free.error().message));
         }
@@ -290,7 +301,9 @@ void stack_planner::note_edit(planned_change& made) const {
     note_value(values, "on_parent_stop", to_string(now.policy), to_string(fresh.policy));
     note_value(values, "group", text_or_null(now.group), text_or_null(fresh.group));
     note_value(values, "stack", text_or_null(now.stack), text_or_null(fresh.stack));
-    note_options(values, *made.type, now.options, fresh.options);
+    note_options(values, *made.type, now.options, fresh.options,
+                 which.desired.type == nullptr ? *made.type : *which.desired.type);
+    if (made.is_retyped) return note_retype(made);
     if (made.is_stop()) {
         const std::string loss = loss_text(which);
         made.shown.risk = loss.empty() ? "it is stopped" : "it is stopped: " + loss;
@@ -307,6 +320,57 @@ void stack_planner::note_edit(planned_change& made) const {
         made.shown.risk = restart_risk(*made.type, made.shown.plan, connections_of(which));
 }
 
+/// The values are noted. Nothing of the old type is the new one's.
+void stack_planner::note_retype(planned_change& made) const {
+    EDDY_ASSERT(made.which != nullptr && made.is_retyped);
+    const managed_runtime& which = *made.which;
+    stack_change& shown = made.shown;
+    shown.values.insert(shown.values.begin(),
+                        value_change{"type", which.desired.record.type, made.fresh.type});
+    shown.step = stack_step::edit;
+    shown.plan.effect = edit_effect::saved;
+    const std::string becomes = fmt::format("it is stopped, and its type becomes {}", shown.type);
+    if (made.is_set_aside) {
+        EDDY_ASSERT(lifecycle_ != nullptr && which.desired.type != nullptr);
+        shown.plan.effect = edit_effect::restarted;
+        shown.plan.drain = lifecycle_->stop_time_of(which);
+        const std::string loss = loss_text(which);
+        shown.risk = loss.empty() ? becomes : fmt::format("{}: {}", becomes, loss);
+    } else if (which.running.handover()) {
+        shown.risk = fmt::format("its type becomes {}, and {} is lost", shown.type, handover_loss);
+    }
+}
+
+/// A runtime of a circle that waits for each other's addresses: it does not serve for a moment.
+void stack_planner::note_exchange(planned_change& made) const {
+    EDDY_ASSERT(made.is_set_aside && !made.is_retyped && lifecycle_ != nullptr);
+    const managed_runtime& which = *made.which;
+    stack_change& shown = made.shown;
+    shown.plan.drain = lifecycle_->stop_time_of(which);
+    shown.risk = "it stops for a moment, to exchange addresses with others: ";
+    if (const std::uint64_t clients = connections_of(which); clients > 0)
+        shown.risk += fmt::format("{} closed after up to {}, ",
+                                  counted(clients, "connection is", "connections are"),
+                                  runtime::format_duration(shown.plan.drain.count()));
+    shown.risk += "clients that connect meanwhile are refused";
+    if (made.type->over_restart == runtime::type::restart_clients::wait && !made.type->uses_others)
+        shown.risk += "; its keys stay";
+}
+
+/// An address that it has and keeps is neither released nor wanted.
+void stack_planner::keep_addresses(planned_change& made) const {
+    const auto is_kept = [](const std::vector<transport::address>& in) {
+        return [&in](const transport::address& each) {
+            return std::ranges::any_of(in, [&](const transport::address& other) {
+                return runtime::is_same_claim(each, other);
+            });
+        };
+    };
+    const auto held = made.held;
+    std::erase_if(made.held, is_kept(made.wanted));
+    std::erase_if(made.wanted, is_kept(held));
+}
+
 outcome<> stack_planner::plan_edit(planned_change& made, const stack_request& wanted,
                                    const stack_member& member) const {
     EDDY_ASSERT(made.which != nullptr && made.options && made.type != nullptr);
@@ -319,11 +383,9 @@ outcome<> stack_planner::plan_edit(planned_change& made, const stack_request& wa
                              now.name,
                              now.stack.empty() ? std::string("made by hand")
                                                : fmt::format("of the stack \"{}\"", now.stack)));
-    if (now.type != member.type)
-        return refuse(409, fmt::format("it is a {}, and cannot become a {}: a runtime keeps its "
-                                       "type. Give it another name, and the old one is removed",
-                                       now.type, member.type));
     made.fresh = now;
+    made.fresh.type = member.type;
+    made.is_retyped = now.type != member.type;
     made.fresh.owner = member.owner;
     made.fresh.policy = member.policy;
     made.fresh.group = member.group;
@@ -337,22 +399,12 @@ outcome<> stack_planner::plan_edit(planned_change& made, const stack_request& wa
     else
         made.shown.step = stack_step::start;
     if (made.shown.starts || made.is_stop()) made.fresh.running = made.shown.starts;
+    made.is_set_aside = made.is_retyped && !is_idle;
     if (!is_idle) made.held = addresses_of(which);
-    made.wanted = runtime::claimed_addresses(*made.type, *made.options);
+    if (!made.is_set_aside || made.fresh.running)
+        made.wanted = runtime::claimed_addresses(*made.type, *made.options);
     note_edit(made);
-    // An address that it has and keeps is neither released nor wanted.
-    if (!made.is_stop() && !is_idle) {
-        const auto is_kept = [](const std::vector<transport::address>& in) {
-            return [&in](const transport::address& each) {
-                return std::ranges::any_of(in, [&](const transport::address& other) {
-                    return runtime::is_same_claim(each, other);
-                });
-            };
-        };
-        const auto held = made.held;
-        std::erase_if(made.held, is_kept(made.wanted));
-        std::erase_if(made.wanted, is_kept(held));
-    }
+    if (!made.is_stop() && !made.is_set_aside && !is_idle) keep_addresses(made);
     return {};
 }
 
@@ -393,7 +445,7 @@ outcome<std::optional<planned_change>> stack_planner::plan_member(
         made.shown.step = stack_step::create;
         made.shown.starts = fresh.running;
         if (fresh.running) made.wanted = runtime::claimed_addresses(**type, *made.options);
-        note_options(made.shown.values, **type, json::object(), fresh.options);
+        note_options(made.shown.values, **type, json::object(), fresh.options, **type);
         note_value(made.shown.values, "owner", {}, text_or_null(fresh.owner));
         if (fresh.policy != on_parent_stop::stop)
             note_value(made.shown.values, "on_parent_stop", {}, to_string(fresh.policy));
@@ -491,8 +543,12 @@ task<stack_outcome<stack_planner::found>> stack_planner::plan(const stack_reques
             ++each.depth;
     }
     check_addresses(made);
-    if (made.faults.empty()) made.faults = order_changes(made.changes);
-    if (made.faults.empty() && lifecycle_ != nullptr) try_addresses(made);
+    if (made.faults.empty()) {
+        order_changes(made.changes);
+        for (planned_change& each : made.changes)
+            if (each.is_set_aside && !each.is_retyped) note_exchange(each);
+        if (lifecycle_ != nullptr) try_addresses(made);
+    }
     if (!made.faults.empty()) {
         const std::size_t count = made.faults.size();
         problem why{

@@ -33,22 +33,34 @@ struct planned_change {
     std::vector<transport::address> wanted = {};  ///< afterwards, where they change
     std::size_t depth = 0;                        ///< number of its owners
     std::size_t round = 0;                        ///< see order_changes()
-    permit change;                                ///< the runtime's change_lock
+    bool is_retyped = false;                      ///< its type changes
+    /// Its instance stops, with its data kept, before others take its addresses; the next one
+    /// starts in the change's own round.
+    bool is_set_aside = false;
+    permit change;  ///< the runtime's change_lock
 
     bool is_stop() const noexcept {
         return shown.step == stack_step::stop || shown.step == stack_step::remove;
     }
     /// It has an instance afterwards that it does not have now.
     bool is_start() const noexcept { return shown.step == stack_step::start || shown.starts; }
+    /// Its instance of before has stopped for it.
+    bool is_next_start() const noexcept { return is_set_aside && fresh.running; }
 };
 
-/// Round of the stops and removals. Those before need no address that is to be released.
+/// Round of the stops and removals that others await; instances that are set aside stop behind
+/// it. Changes before need no address that is to be released.
 inline constexpr std::size_t stopping_round = 1;
 
+/// Part of an address that is equal where two are the same claim: comparing each with each would
+/// take long.
+std::string claim_key(const transport::address& where);
+
 /// Gives each change its round: what wants an address that another change releases comes after
-/// that. Within a round owners come first; the stops begin with the owned ones. The faults are of
-/// changes that wait for each other.
-std::vector<stack_fault> order_changes(std::vector<planned_change>& changes);
+/// that, and stops that nothing awaits come last. Of changes that wait for each other one is set
+/// aside, of a type whose clients a restart closes if there is one. Within a round owners come
+/// first; the stops begin with the owned ones.
+void order_changes(std::vector<planned_change>& changes);
 
 /// The control loop's. Everything given outlives it.
 class stack_planner {
@@ -80,6 +92,9 @@ private:
     outcome<> plan_edit(planned_change& made, const stack_request& wanted,
                         const stack_member& member) const;
     void note_edit(planned_change& made) const;
+    void note_retype(planned_change& made) const;
+    void note_exchange(planned_change& made) const;
+    void keep_addresses(planned_change& made) const;
     std::optional<planned_change> plan_release(const runtime_ref& which) const;
     planned_change plan_removal(const runtime_ref& which) const;
     std::string loss_text(const managed_runtime& of) const;
