@@ -144,6 +144,66 @@ class ServedTest(UpgradeTest):
         self.assertEqual(self.running.show("r")["status"], "running")
         self.await_end_of_before()
 
+    def test_kept_connections_see_no_end(self):
+        root = self.folder()
+        with open(os.path.join(root, "f"), "wb") as file:
+            file.write(b"x" * 1000)
+        site = self.port("http", "r", "--root", root)
+        proxy = self.port("proxy", "p", "--protocol", "http", "--backend", "r", "--threads", "2")
+
+        def ask(peer):
+            peer.request("GET", "/f")
+            answer = peer.getresponse()
+            body = answer.read()
+            if answer.status != 200 or len(body) != 1000 or answer.will_close:
+                raise AssertionError(f"{answer.status}, {len(body)} bytes, {answer.getheaders()}")
+
+        def fresh(port):
+            peer = http.client.HTTPConnection("127.0.0.1", port, harness.DEADLINE_S)
+            # It would connect anew without a word.
+            peer.auto_open = False
+            peer.connect()
+            return peer
+
+        def talk(number, state):
+            if "peer" not in state:
+                state["peer"] = fresh((site, proxy)[number % 2])
+            ask(state["peer"])
+
+        idle = [fresh(port) for port in (site, proxy) for _ in range(10)]
+        for each in idle:
+            self.addCleanup(each.close)
+        for each in idle[::2]:
+            ask(each)
+        self.upgrade_under(talk)
+        self.assertEqual(self.running.show("r")["status"], "running")
+        for each in idle:
+            ask(each)
+        self.await_end_of_before()
+
+    def test_a_kept_connection_that_is_busy_ends_with_its_response(self):
+        root = self.folder()
+        with open(os.path.join(root, "f"), "wb") as file:
+            file.write(b"x" * 1000)
+        port = self.port("http", "r", "--root", root)
+        with connect(port) as peer:
+            peer.sendall(b"GET /f HTTP/1.1\r\nHo")
+            eventually(lambda: self.running.show("r")["connections"] == 1, "the client")
+            self.upgrade()
+            peer.sendall(b"st: x\r\n\r\n")
+            head = b""
+            while not head.endswith(b"\r\n\r\n"):
+                head += peer.recv(1)
+            self.assertIn(b"HTTP/1.1 200 ", head)
+            body = b""
+            while len(body) < 1000:
+                body += peer.recv(1000 - len(body))
+            # The daemon of before may have been ready for it still.
+            if b"Connection: close" not in head:
+                peer.sendall(b"GET /f HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            self.assertIn(harness.all_of(peer)[-1000:], (b"", b"x" * 1000))
+        self.await_end_of_before()
+
     def test_a_download_goes_on(self):
         root = self.folder()
         with open(os.path.join(root, "large"), "wb") as file:

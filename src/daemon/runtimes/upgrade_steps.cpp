@@ -138,9 +138,13 @@ task<void> runtime_lifecycle::leave(runtime_ref which, client_sender pass_on) {
                                              taken.error().message));
     else
         static_cast<void>(co_await where.close_sockets(*taken));
-    auto clients = co_await where.on_instance(number, moving_patience, hand_over_clients);
-    if (!clients) clients.emplace();
-    co_await pass_on(which->name(), std::move(*clients));
+    // Clients that have left wait for the other process: they go before the others.
+    for (bool is_last = false; !is_last;) {
+        auto clients = co_await where.on_instance(number, moving_patience, hand_over_clients);
+        if (!clients) clients.emplace();
+        is_last = clients->empty();
+        co_await pass_on(which->name(), std::move(*clients));
+    }
     running.begin_stop();
     auto stopped = co_await where.stop(number, restart_drain_of(*which), file_time_of(*which));
     if (running.host()) running.host()->end();

@@ -370,19 +370,21 @@ task<void> outgoing_upgrade::note_own_sockets_left() {
     if (alone) static_cast<void>(co_await channel_->send({{"left", true}}));
 }
 
-/// The runtime accepts no more here. Its clients, if any, are for the other process.
+/// The runtime accepts no more here. Its clients are for the other process; none are the last part.
 task<void> outgoing_upgrade::pass_on(std::string name,
                                      std::vector<runtime::passed_client> clients) {
     EDDY_ASSERT(still_here_ > 0);
     const auto alone = co_await passing_.lock();
     if (!alone) co_return;
+    const bool is_last = clients.empty();
     outcome<> sent;
-    if (!clients.empty()) sent = co_await send_clients(name, clients);
+    if (!is_last) sent = co_await send_clients(name, clients);
     if (sent) sent = co_await channel_->send({{"take", name}});
     if (!sent && !clients.empty())
         log_warn(name,
                  fmt::format("{} clients were cut off: {}", clients.size(), sent.error().message));
-    if (--still_here_ == 0) static_cast<void>(co_await channel_->send({{"moved", true}}));
+    if (is_last && --still_here_ == 0)
+        static_cast<void>(co_await channel_->send({{"moved", true}}));
 }
 
 task<void> outgoing_upgrade::leave() {

@@ -2,14 +2,21 @@
 #include "http/server/server_worker.hpp"
 
 #include <eddy/base/assert.hpp>
+#include <eddy/io/loop.hpp>
 
+#include "base/rollback.hpp"
 #include "http/session/resting_session.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <coroutine>
+#include <cstdint>
 #include <memory>
 #include <new>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace eddy::http {
 
@@ -18,20 +25,40 @@ using serving::connection;
 using serving::connections;
 
 /// A connection; it lives as long as the coroutine that serves it.
-class server_worker::client final : public connection, public session_observer {
+class server_worker::client final : public connection, public resting_observer {
 public:
     client(server_worker& of, stream accepted, serving::connection_slot slot)
         : connection(of.clients_, std::move(accepted), of.tasks_.source(), std::move(slot)),
-          label_(of.label(socket)) {}
+          label_(of.label(socket)) {
+        // The header's word about its client would be lost.
+        if (of.is_announced()) of.staying_.insert(this);
+    }
+    ~client() {
+        server_worker& by = worker();
+        if (!by.staying_.empty()) by.staying_.erase(this);
+        if (by.moving_) by.moving_->interrupted.erase(this);
+    }
+    client(const client&) = delete;
+    client& operator=(const client&) = delete;
 
     server_worker& worker() const noexcept {
         return static_cast<server_worker&>(serving::worker_connections::worker_of(all_));
     }
     task<succession> begin_session(lease received) {
-        const server_worker& by = worker();
+        server_worker& by = worker();
+        byte_buffer begun;
+        if (!by.begun_.empty()) begun.append(std::exchange(by.begun_, {}));
+        if (!received.bytes().empty()) begun.append(received.bytes());
         return serve_until_rest(socket, *by.handler_, by.limits_, *this, rest_after,
-                                std::move(received));
+                                std::move(begun));
     }
+
+    /// TLS and shared memory have no socket of their own, and their state cannot leave.
+    bool may_leave() const {
+        return socket.native_handle() >= 0 && !worker().staying_.contains(this);
+    }
+    /// Its session, or its wait without one, can be interrupted.
+    bool is_idle() const noexcept { return doing() == activity::resting; }
 
     void enter(session_state now) noexcept override {
         touch();
@@ -49,6 +76,19 @@ public:
     void note(const exchange_record& what) override { worker().note(label_.get(), what); }
     bool is_ending() const noexcept override { return all_.draining(); }
     bool awaits_request() const noexcept override { return !all_.closes_resting(); }
+    bool is_leaving() const override {
+        const auto& its = worker().moving_;
+        return its && !its->has_ended && may_leave();
+    }
+    bool is_interrupted() const override {
+        const auto& its = worker().moving_;
+        return its && its->interrupted.contains(this);
+    }
+    bool end_interruption() override {
+        worker().moving_->interrupted.erase(this);
+        return take_interruption(worker().tasks_.source());
+    }
+    void note_lingering() override { worker().staying_.insert(this); }
 
 private:
     const std::unique_ptr<const client_label> label_;
@@ -89,7 +129,7 @@ private:
     task<succession> work_;
 };
 
-/// Step behind a session: another protocol, a rest of the connection, or its end.
+/// Step behind a session: another protocol, another server, a rest of the connection, or its end.
 class server_worker::takeover_run {
 public:
     using keeps_frame_memory = void;
@@ -97,6 +137,7 @@ public:
     [[gnu::noinline]] takeover_run(client& c, session_run& before) {
         succession next = before.take();
         rests_ = next.rests;
+        if (rests_ && c.is_leaving()) work_.emplace(c.worker().move(c));
         if (!next.successor) return;
         c.enter(session_state::taken_over);
         successor_ = std::move(next.successor);
@@ -106,9 +147,10 @@ public:
     takeover_run(const takeover_run&) = delete;
     takeover_run& operator=(const takeover_run&) = delete;
 
-    /// True if there is a protocol to await.
+    /// True if there is a protocol, or the way to another server, to await.
     bool has_work() const noexcept { return work_.has_value(); }
-    bool rests() const noexcept { return rests_; }
+    /// True if it stays here, and waits for bytes.
+    bool rests(const client& c) const noexcept { return rests_ && c.socket; }
 
     static constexpr bool await_ready() noexcept { return false; }
     template <class Promise>
@@ -138,10 +180,11 @@ public:
     }
     static void await_resume() noexcept {}
 
-    /// After the wait: begins the next session with the received bytes. False at the connection's
-    /// end.
+    /// After the wait: begins the next session with the received bytes, without them where it was
+    /// interrupted. False at the connection's end.
     [[gnu::noinline]] bool begin(client& c, session_run& next) {
-        if (error_) return false;
+        const bool goes_on = c.is_interrupted() && c.end_interruption();
+        if (error_ && !(goes_on && error_ == errc::cancelled)) return false;
         next.begin(c, std::move(received_));
         return true;
     }
@@ -164,6 +207,10 @@ void server_worker::set_max_connections(std::uint64_t most) noexcept {
 
 void server_worker::take(stream accepted, serving::connection_slot slot) {
     EDDY_PRECONDITION(handler_ != nullptr, "a server's handler_factory has made no handler");
+    begin(std::move(accepted), std::move(slot));
+}
+
+void server_worker::begin(stream accepted, serving::connection_slot slot) {
     auto c = std::make_unique<client>(*this, std::move(accepted), std::move(slot));
     tasks_.spawn(serve(*c).under(c->cancel));
     // Once the coroutine has begun, it is the owner; it may have ended by now.
@@ -179,7 +226,7 @@ task<void> server_worker::serve(client& c) {
             {
                 takeover_run next(c, http);
                 if (next.has_work()) co_await next;
-                if (!next.rests()) break;
+                if (!next.rests(c)) break;
             }
             arrival received(c);
             co_await received;
@@ -192,6 +239,84 @@ task<void> server_worker::serve(client& c) {
         throw;
     }
     delete &c;
+}
+
+// --- To another server, and from one -------------------------------------------------------------
+
+/// True while a call waits for clients that may leave: for the idle ones, and for any while none
+/// has left.
+bool server_worker::awaits_leavers(const std::vector<serving::passed_client>& left) {
+    bool found = false;
+    clients_.for_each([&](connection& each) {
+        const auto& c = static_cast<client&>(each);
+        found = found || (c.may_leave() && (left.empty() || c.is_idle()));
+    });
+    return found;
+}
+
+task<std::vector<serving::passed_client>> server_worker::move_clients() {
+    loop& here = loop::current();
+    if (!moving_) moving_ = std::make_unique<moving>(moving{.until = here.after(moving_patience)});
+    if (moving_->has_ended) co_return std::vector<serving::passed_client>();
+    clients_.for_each([this](connection& each) {
+        auto& c = static_cast<client&>(each);
+        if (!c.may_leave() || !c.is_idle()) return;
+        moving_->interrupted.insert(&c);
+        c.interrupt();
+    });
+    const time_point until = std::min(here.after(batch_patience), moving_->until);
+    static_cast<void>(co_await here.yield());
+    while (here.now() < until && awaits_leavers(moving_->left))
+        if (!co_await here.sleep_for(std::chrono::milliseconds(1))) break;
+    // None may leave behind the last call.
+    if (moving_->left.empty() || here.now() >= moving_->until) moving_->has_ended = true;
+    while (moving_->has_ended && moving_->leaving > 0)
+        if (!co_await here.sleep_for(std::chrono::milliseconds(1))) break;
+    co_return std::exchange(moving_->left, {});
+}
+
+/// A connection that rests. Its socket is closed here then, unless it cannot leave.
+task<void> server_worker::move(client& c) {
+    EDDY_ASSERT(moving_ && !moving_->has_ended);
+    moving& to = *moving_;
+    c.connection::enter(activity::working);
+    ++to.leaving;
+    const rollback counted([&to] { --to.leaving; });
+    serving::passed_client made;
+    bool is_whole = c.socket.driver().end_receiving();
+    while (is_whole) {
+        const result<lease> got = co_await c.socket.read();
+        // The end of the connection comes again, there or here.
+        if (!got) is_whole = got.error() == errc::closed || !made.input.empty();
+        if (!got) break;
+        made.input.append(got->text());
+    }
+    auto socket = is_whole ? c.socket.detach() : result<unique_fd>(fail(errc::unsupported));
+    if (socket) {
+        made.socket = std::move(*socket);
+        to.left.push_back(std::move(made));
+    }
+    c.connection::enter(activity::resting);
+}
+
+void server_worker::take_moved(serving::passed_client from, serving::connection_slot slot) {
+    EDDY_PRECONDITION(handler_ != nullptr, "a server's handler_factory has made no handler");
+    auto socket = loop::current().adopt(std::move(from.socket));
+    if (!socket) return note_lost("its socket cannot be used", socket.error());
+    try {
+        begun_ = std::move(from.input);
+        begin(std::move(*socket), std::move(slot));
+    } catch (const std::bad_alloc&) {
+        note_no_memory();
+    }
+    begun_.clear();
+}
+
+task<void> server_worker::drain(duration limit) {
+    // A client that has left and was not taken is closed.
+    if (moving_) moving_->has_ended = true;
+    if (moving_) moving_->left.clear();
+    return loop_worker::drain(limit);
 }
 
 std::unique_ptr<const client_label> server_worker::label(const stream& /*accepted*/) const {

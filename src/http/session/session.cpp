@@ -114,11 +114,12 @@ constexpr duration unwatched_time = std::chrono::milliseconds(100);
 class server_session final : private timer, private request_session {
 public:
     server_session(stream& peer, request_handler& handler, const session_limits& limits,
-                   session_observer& observer, duration rest_after = duration::max())
+                   session_observer& observer, resting_observer* leaving, duration rest_after)
         : peer_(peer),
           handler_(handler),
           limits_(limits),
           observer_(observer),
+          leaving_(leaving),
           rest_after_(rest_after),
           parser_(limits.parser),
           reader_(peer_, parser_, traffic_),
@@ -216,7 +217,8 @@ private:
     request_handler& handler_;
     const session_limits& limits_;
     session_observer& observer_;
-    const duration rest_after_;  // that it is idle
+    resting_observer* const leaving_;  // the same; null where it never leaves
+    const duration rest_after_;        // that it is idle
     traffic traffic_;
     http1::request_parser parser_;
     message_reader reader_;
@@ -299,9 +301,17 @@ task<server_session::arrival> server_session::await_head() {
             observer_.enter(session_state::idle);
             reader_.release_memory();
             give_spare(out_);
+            if (leaving_ != nullptr && leaving_->is_leaving()) co_return arrival::rests;
         }
         const auto received = co_await reader_.receive(deadline);
-        if (received) continue;
+        bool goes_on = false;
+        if (leaving_ != nullptr && leaving_->is_interrupted()) {
+            // A child of the source that ends.
+            hangup_.reset();
+            goes_on = leaving_->end_interruption();
+            hangup_.emplace(co_await current_source());
+        }
+        if (received || (goes_on && received.error() == errc::cancelled)) continue;
         if (received.error() == errc::timed_out) {
             if (begun) co_return arrival::timed_out;
             co_return rest_after_ < limits_.idle_time ? arrival::rests : arrival::ended;
@@ -641,6 +651,7 @@ task<void> server_session::linger(duration longest) {
     if (background_) co_await end_background();  // it may read, too
     if (!peer_.shutdown_write() || !observer_.awaits_request()) co_return;
     observer_.enter(session_state::idle);
+    if (leaving_ != nullptr) leaving_->note_lingering();
     linger_limits limits;
     limits.whole = std::min(limits_.linger_time, longest);
     limits.idle = limits_.linger_idle;
@@ -649,8 +660,9 @@ task<void> server_session::linger(duration longest) {
 
 /// `received` was read before.
 task<succession> serve_http(stream& peer, request_handler& handler, const session_limits& limits,
-                            session_observer& observer, duration rest_after, byte_buffer received) {
-    server_session serving(peer, handler, limits, observer, rest_after);
+                            session_observer& observer, resting_observer* leaving,
+                            duration rest_after, byte_buffer received) {
+    server_session serving(peer, handler, limits, observer, leaving, rest_after);
     serving.begin_with(std::move(received));
     succession next;
     next.rests = co_await serving.run();
@@ -673,8 +685,8 @@ task<void> serve_all(task<succession> http, stream& peer, session_observer& obse
 task<void> serve(stream peer, request_handler& handler, session_limits limits) {
     unobserved alone;
     try {
-        co_await serve_all(serve_http(peer, handler, limits, alone, duration::max(), {}), peer,
-                           alone);
+        co_await serve_all(serve_http(peer, handler, limits, alone, nullptr, duration::max(), {}),
+                           peer, alone);
     } catch (const std::bad_alloc&) {
         // It ends alone: a scope would end the other sessions, too.
         log_error("http", "a connection was closed: there is no memory for it");
@@ -684,16 +696,14 @@ task<void> serve(stream peer, request_handler& handler, session_limits limits) {
 task<void> serve_observed(stream& peer, request_handler& handler, session_limits limits,
                           session_observer& observer, byte_buffer received) {
     co_await serve_all(
-        serve_http(peer, handler, limits, observer, duration::max(), std::move(received)), peer,
-        observer);
+        serve_http(peer, handler, limits, observer, nullptr, duration::max(), std::move(received)),
+        peer, observer);
 }
 
 task<succession> serve_until_rest(stream& peer, request_handler& handler,
-                                  const session_limits& limits, session_observer& observer,
-                                  duration rest_after, lease received) {
-    byte_buffer begun;
-    if (!received.bytes().empty()) begun.append(received.bytes());
-    return serve_http(peer, handler, limits, observer, rest_after, std::move(begun));
+                                  const session_limits& limits, resting_observer& observer,
+                                  duration rest_after, byte_buffer received) {
+    return serve_http(peer, handler, limits, observer, &observer, rest_after, std::move(received));
 }
 
 task<result<>> send_and_close(stream peer, response answer, duration time) {

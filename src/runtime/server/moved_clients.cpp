@@ -42,7 +42,8 @@ bool server_worker::has_unparked() {
 
 task<std::vector<serving::passed_client>> server_worker::move_clients() {
     std::vector<serving::passed_client> none;
-    if (script_ || others_ || modes_.has_commands()) co_return none;
+    // The first call has waited for all that may leave.
+    if (script_ || others_ || modes_.has_commands() || moving_) co_return none;
     loop& here = loop::current();
     out_.flush();
     moving_ = std::make_unique<moving>();
