@@ -30,12 +30,20 @@ fail() {
     fail "this system cannot run bin/eddy: it is for $(cat "$here/NEEDS"). Build it here from the source instead"
 mkdir -p "$prefix" 2>/dev/null && [ -w "$prefix" ] || fail "$prefix cannot be written to: run this as root, or choose another folder with --prefix"
 
-# The list of files goes along, for uninstall.sh. A program that runs is replaced, not written to.
+# The list of files and of folders that were not there goes along, for uninstall.sh. A program that runs is replaced, not
+# written to.
 list=$prefix/share/eddy/files
+folders=$(sed -n '/\/$/p' "$list" 2>/dev/null || true)
+for folder in share share/eddy; do
+    [ -d "$prefix/$folder" ] || folders="$folders
+$folder/"
+done
 mkdir -p "$prefix/share/eddy"
-: >"$list.new"
+printf '%s\n' "$folders" | sed '/^$/d' >"$list.new"
+(cd "$here" && find bin share -type d) | while IFS= read -r folder; do
+    [ -d "$prefix/$folder" ] || { mkdir "$prefix/$folder" && echo "$folder/" >>"$list.new"; }
+done
 (cd "$here" && find bin share -type f -o -type l) | while IFS= read -r file; do
-    mkdir -p "$prefix/$(dirname "$file")"
     cp -P "$here/$file" "$prefix/$file.new"
     mv -f "$prefix/$file.new" "$prefix/$file"
     echo "$file" >>"$list.new"

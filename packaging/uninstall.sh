@@ -25,10 +25,12 @@ if [ -e "$unit" ] && grep -q "^ExecStart=$prefix/bin/eddy " "$unit"; then
     if [ "$purge" = yes ]; then rm -rf /var/lib/eddy /var/log/eddy /etc/default/eddy; fi
 fi
 while IFS= read -r file; do
-    rm -f "$prefix/$file"
-    # Folders that this leaves empty.
-    rmdir -p "$prefix/$(dirname "$file")" 2>/dev/null || true
+    case $file in */) ;; *) rm -f "$prefix/$file" ;; esac
 done <"$here/files"
+# Folders that the installation made, the innermost first, where they are empty now.
+folders=$(sed -n '/\/$/p' "$here/files" | sort -r)
 rm -f "$here/files" "$here/uninstall.sh"
-rmdir -p "$here" 2>/dev/null || true
+printf '%s\n' "$folders" | while IFS= read -r folder; do
+    [ -z "$folder" ] || rmdir "$prefix/$folder" 2>/dev/null || true
+done
 echo "Eddy is removed from $prefix"

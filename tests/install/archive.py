@@ -50,6 +50,7 @@ def main(work):
     # Where another program stands already: the one that runs is replaced.
     prefix = os.path.join(work, "prefix")
     os.makedirs(os.path.join(prefix, "bin"))
+    os.makedirs(os.path.join(prefix, "share/man"))
     own = os.path.join(prefix, "bin", "own")
     with open(own, "w", encoding="ascii") as file:
         file.write("the user's")
@@ -73,6 +74,9 @@ def main(work):
 
     run(f"{prefix}/share/eddy/uninstall.sh")
     assert files_below(prefix) == [own], files_below(prefix)
+    # Folders that were there stay, also empty ones.
+    left = sorted(os.path.relpath(os.path.join(at, name), prefix) for at, names, _ in os.walk(prefix) for name in names)
+    assert left == ["bin", "share", "share/man"], left
     print("1 passed, 0 failed")
 
 
