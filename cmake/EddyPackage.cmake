@@ -153,7 +153,7 @@ if(EDDY_JAR)
     install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${doc_dir}/libeddy-java" RENAME copyright COMPONENT java)
     install(FILES "${PROJECT_SOURCE_DIR}/java/README.md" DESTINATION "${doc_dir}/libeddy-java" COMPONENT java)
     install(FILES "${PROJECT_SOURCE_DIR}/java/src/example/java/io/eddy/example/Greeting.java"
-            DESTINATION "${doc_dir}/libeddy-java/examples" COMPONENT java)
+            DESTINATION "${doc_dir}/libeddy-java/examples/io/eddy/example" COMPONENT java)
     mend_links(libeddy-java java)
 endif()
 

@@ -1,7 +1,7 @@
 // Server and client over shared memory, as README.md quotes them.
 //
-//     java -cp eddy-shm.jar Greeting.java :4242 &
-//     java -cp eddy-shm.jar Greeting.java :4242 Ada
+//     java -cp eddy-shm.jar io/eddy/example/Greeting.java :4242 &
+//     java -cp eddy-shm.jar io/eddy/example/Greeting.java :4242 Ada
 package io.eddy.example;
 
 import io.eddy.shm.ShmServerSocket;
