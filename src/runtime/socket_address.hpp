@@ -9,8 +9,8 @@
 
 namespace eddy::runtime {
 
-/// PORT, :PORT of this machine, HOST:PORT, *:PORT, tcp://HOST:PORT, udp://HOST:PORT or unix:///PATH.
-/// Refuses (400) other texts.
+/// PORT, :PORT of this machine, HOST:PORT, *:PORT, tcp://HOST:PORT, udp://HOST:PORT or
+/// unix:///PATH. Refuses (400) other texts.
 outcome<transport::address> read_socket_address(const std::string& text);
 
 }  // namespace eddy::runtime
