@@ -185,6 +185,10 @@ class ProgramTest(UpgradeTest):
         shown, _ = self.end_during(0, self.fail_late)
         self.assertEqual((shown["status"], shown["detail"]), ("stopped", "exited with status 0"))
 
+    def test_one_that_fails_within_a_failed_upgrade_is_not_run_again(self):
+        shown, _ = self.end_during(3, self.fail_late)
+        self.assertEqual((shown["status"], shown["reason"]), ("failed", "exited with status 3"))
+
     def add_server(self):
         """A program that opens its port itself, two ways of watching it, and the port."""
         port = harness.free_port()

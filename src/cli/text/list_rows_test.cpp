@@ -34,7 +34,7 @@ TEST(list_rows, of_no_runtimes_are_none) {
 
 TEST(list_rows, are_the_same_however_they_are_written) {
     const std::initializer_list<std::string_view> fields = {"name", "port", "up"};
-    const std::string expected = "a b|0|0.25|\n||4711|10.0|\n";
+    const std::string expected = "a b|0|0.25|\n|4711|10.0|\n";
     for (const char* const text :
          {R"({"fields":["name","port","up"],"rows":[["a b",0,0.25],[null,4711,10.0]]})",
           R"({"fields":["name","port","up"],"rows":[["a b",0,0.25],["",4711,10.0]]})",

@@ -27,7 +27,8 @@ bool may_change(runtime_status from, runtime_status to) noexcept {
         case starting: return to == starting || to == running || to == stopped || to == failed;
         case running: return to == stopping || to == failed;
         case stopping: return to == stopped || to == failed;
-        case stopped: return to == starting || to == stopped;
+        // From stopped to failed: the instance had failed before it was stopped.
+        case stopped: return to == starting || to == stopped || to == failed;
         // From failed to stopping: a second attempt at a stop that its loop did not answer.
         case failed: return to == starting || to == stopping || to == stopped || to == failed;
     }

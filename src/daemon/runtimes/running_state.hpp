@@ -3,9 +3,10 @@
 //
 //     created ──> starting ──> running ──> stopping ──> stopped ──> starting
 //
-// Any of the first four may fail. A start may also end in stopped, and a failed runtime becomes
-// stopped once the reason is gone. One whose stop failed still has its instance, on a loop that
-// does not answer: its stop may be tried again, a start is refused.
+// Any of the first four may fail, and a stopped one whose instance had failed before its stop. A
+// start may also end in stopped, and a failed runtime becomes stopped once the reason is gone. One
+// whose stop failed still has its instance, on a loop that does not answer: its stop may be tried
+// again, a start is refused.
 #pragma once
 
 #include <eddy/io/endpoint.hpp>

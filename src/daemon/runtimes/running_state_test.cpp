@@ -156,7 +156,7 @@ TEST_F(running_state_test, changes_that_may_be) {
               ".xx.xx\n"   // starting
               "...x.x\n"   // running
               "....xx\n"   // stopping
-              ".x..x.\n"   // stopped
+              ".x..xx\n"   // stopped
               ".x.xxx\n")  // failed
         << "columns: created starting running stopping stopped failed";
 }
