@@ -348,6 +348,16 @@ class CacheTest(UpgradeTest):
 
         self.upgrade_under(talk)
 
+    def test_one_that_takes_no_replies_does_not_hold_up_the_others(self):
+        self.running = self.daemon(flags=("--drain", "600s"))
+        port = self.port("cache", "db")
+        with connect(port) as client, connect(port) as stalled:
+            self.assertEqual(command(client, b"SET", b"big", b"x" * 3_000_000), "+OK")
+            stalled.sendall(b"GET big\r\n" * 5)
+            self.assertEqual(stalled.recv(1), b"$")
+            self.upgrade()
+            self.assertEqual(command(client, b"STRLEN", b"big"), ":3000000")
+
     def test_new_connections_wait(self):
         folder = self.folder()
         port = self.port("cache", "r", "--dir", folder)

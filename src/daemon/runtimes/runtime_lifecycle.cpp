@@ -475,7 +475,11 @@ task<outcome<std::shared_ptr<runtime::handover>>> runtime_lifecycle::prepare_res
 task<outcome<std::shared_ptr<runtime::handover>>> runtime_lifecycle::set_aside(
     runtime_ref which, runtime::settings next) {
     EDDY_ASSERT(which->change_lock.locked() && which->running.has_instance());
-    auto data = co_await prepare_restart(which, std::move(next), restart_data::kept);
+    auto data = co_await prepare_restart(
+        which, std::move(next), restart_data::kept,
+        fmt::format("; mend that and apply the file again, or lose what cannot be kept with: eddy "
+                    "stop --force {}",
+                    which->name()));
     if (!data) co_return data;
     auto down = co_await take_down_within(which, drain_of(*which));
     if (!down) co_return std::unexpected(std::move(down.error()));

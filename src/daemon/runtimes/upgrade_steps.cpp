@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <utility>
@@ -28,6 +29,8 @@ task<outcome<std::vector<runtime::passed_client>>> hand_over_clients(runtime::in
 
 /// Time limit of moving the clients of a runtime, many of which may be busy.
 constexpr duration moving_patience = std::chrono::seconds(10);
+/// Time of clients that cannot move, while others wait for the keys.
+constexpr duration staying_drain = std::chrono::milliseconds(500);
 
 }  // namespace
 
@@ -86,7 +89,10 @@ task<outcome<departure>> runtime_lifecycle::depart(runtime_ref which) {
     // The others end with the instance.
     auto clients = co_await where.on_instance(number, moving_patience, hand_over_clients);
     if (clients) made->clients = std::move(*clients);
-    auto down = co_await take_down_within(which, drain_of(*which));
+    // One that takes no reply would hold up the moved ones for the whole drain.
+    duration drain = drain_of(*which);
+    if (!made->clients.empty()) drain = std::min(drain, staying_drain);
+    auto down = co_await take_down_within(which, drain);
     if (!down) co_return std::unexpected(std::move(down.error()));
     co_return made;
 }

@@ -19,8 +19,8 @@ namespace {
 using eddy::cache::engine_clients;
 using eddy::cache::moved_session;
 
-/// Time for busy clients to come to a rest.
-constexpr duration rest_patience = std::chrono::seconds(2);
+/// Time for busy clients to come to a rest; the others wait.
+constexpr duration rest_patience = std::chrono::seconds(1);
 constexpr duration rest_pause = std::chrono::milliseconds(1);
 
 void add(std::string& to, std::string_view text) { to += fmt::format("{}:{}", text.size(), text); }
