@@ -242,10 +242,10 @@ class Up(Stack):
         # The last to start, since b takes its address: its file is read by the start alone.
         self.write(f"[cache.a]\nport = {two}\n[cache.b]\nport = {three}\n[cache.d]\nport = {one}\n"
                    f"dir = \"{folder}\"\n[cache.c]\nport = 0\n")
-        self.assert_refused(self.up("--yes"), 1, "All is as it was before")
+        self.assert_refused(self.up("--yes"), 2, "All is as it was before")
         self.write(f"[cache.a]\nport = {two}\n[cache.b]\nport = {one}\n[cache.d]\nport = {three}\n"
                    f"dir = \"{folder}\"\n")
-        self.assert_refused(self.up("--yes"), 1, "All is as it was before")
+        self.assert_refused(self.up("--yes"), 2, "All is as it was before")
         self.assertEqual(self.ports(), {"a": one, "b": two})
         for port in (one, two):
             with contextlib.closing(client_of(self, port)) as client:
@@ -269,8 +269,8 @@ class Up(Stack):
                             "k: it is stopped, and its type becomes server: ", "1 key is lost: it has no --dir")
         self.assertNotIn("child:", refused.err)
         # A step that fails puts the type back, with its keys.
-        self.write(f"[server.a]\nport = {port}\n" + rest + f"[cache.z]\nport = 0\ndir = \"{folder}\"\n")
-        self.assert_refused(self.up("--yes"), 1, "All is as it was before")
+        self.write(f"[server.a]\nport = {free_port()}\n" + rest + f"[cache.z]\nport = {port}\ndir = \"{folder}\"\n")
+        self.assert_refused(self.up("--yes"), 2, "All is as it was before")
         self.assertEqual({name: each["type"] for name, each in self.eddy.list().items()},
                          {"a": "cache", "k": "cache", "child": "server"})
         with contextlib.closing(client_of(self, other)) as client:
