@@ -159,8 +159,10 @@ public:
     using client_sender =
         std::function<task<void>(std::string name, std::vector<runtime::passed_client> clients)>;
     /// The other process serves: accepts no more, passes on the clients that can be moved, and
-    /// stops once the others have finished.
-    task<void> leave(runtime_ref which, client_sender pass_on);
+    /// stops once the others have finished. Yields its listeners, which are closed: as long as they
+    /// live, runtimes of this process find the other's by its name. Null where it has none.
+    task<std::shared_ptr<runtime::inherited_listeners>> leave(runtime_ref which,
+                                                              client_sender pass_on);
     /// Starts what the other process has shared, or what has departed there. It accepts no
     /// client before open().
     task<outcome<>> arrive(runtime_ref which, departure from);

@@ -131,10 +131,11 @@ task<outcome<>> runtime_lifecycle::take_clients(runtime_ref which,
                                                     });
 }
 
-task<void> runtime_lifecycle::leave(runtime_ref which, client_sender pass_on) {
+task<std::shared_ptr<runtime::inherited_listeners>> runtime_lifecycle::leave(
+    runtime_ref which, client_sender pass_on) {
     EDDY_ASSERT(which->change_lock.locked() && pass_on);
     running_state& running = which->running;
-    if (!running.has_instance()) co_return;
+    if (!running.has_instance()) co_return nullptr;
     loop_runtimes& where = *running.where();
     const std::uint64_t number = running.number();
     static_cast<void>(co_await where.on_instance(number, loop_patience, end_accepting));
@@ -158,6 +159,7 @@ task<void> runtime_lifecycle::leave(runtime_ref which, client_sender pass_on) {
         running.finish_stop(std::move(*stopped));
     else
         running.fail_stop(std::move(stopped.error().message));
+    co_return taken ? std::move(*taken) : nullptr;
 }
 
 task<outcome<>> runtime_lifecycle::arrive(runtime_ref which, departure from) {

@@ -387,6 +387,14 @@ task<void> outgoing_upgrade::pass_on(std::string name,
         static_cast<void>(co_await channel_->send({{"moved", true}}));
 }
 
+/// Its listeners stay until all have left: proxies of this process find the other's by its name.
+task<void> outgoing_upgrade::leave_one(passenger& each) {
+    each.left.listeners = co_await runtimes_.lifecycle.leave(
+        each.which, [this](std::string name, std::vector<runtime::passed_client> clients) {
+            return pass_on(std::move(name), std::move(clients));
+        });
+}
+
 task<void> outgoing_upgrade::leave() {
     // After a run() with success.
     EDDY_ASSERT(channel_ && report_.pid > 0);
@@ -396,10 +404,7 @@ task<void> outgoing_upgrade::leave() {
     scope leaving(co_await current_source());
     for (passenger& each : passengers_)
         if (each.which->running.has_instance())
-            leaving.spawn(runtimes_.lifecycle.leave(
-                each.which, [this](std::string name, std::vector<runtime::passed_client> clients) {
-                    return pass_on(std::move(name), std::move(clients));
-                }));
+            leaving.spawn(leave_one(each));
         else
             each.which->running.keep_handover(nullptr);
     co_await leaving.join();

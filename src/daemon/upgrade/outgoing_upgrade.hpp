@@ -109,6 +109,7 @@ private:
     task<outcome<>> send_clients(const std::string& name,
                                  const std::vector<runtime::passed_client>& clients);
     task<void> pass_on(std::string name, std::vector<runtime::passed_client> clients);
+    task<void> leave_one(passenger& each);
     task<outcome<>> await_started(std::size_t count);
     task<outcome<upgrade_message>> next_answer();
     task<outcome<>> open_all();
