@@ -262,7 +262,17 @@ task<outcome<>> stack_editor::edit_one(execution& all, planned_change& one) {
     auto effect = co_await lifecycle_.apply(one.which, *one.options, restart_data::kept);
     if (!effect) co_return std::unexpected(std::move(effect.error()));
     all.made.push_back({made_change::kind::edited, one.which, std::move(before)});
+    if (!one.held.empty()) co_await await_release(which);
     co_return outcome<>();
+}
+
+/// The loop's frames of a restart have the listeners of before until its next turn: another loop
+/// would find their addresses taken.
+task<void> stack_editor::await_release(const managed_runtime& which) {
+    const running_state& running = which.running;
+    if (!running.has_instance()) co_return;
+    static_cast<void>(co_await running.where()->on_instance(
+        running.number(), loop_patience, [](runtime::instance&) { return outcome<>(); }));
 }
 
 task<outcome<>> stack_editor::stop_one(execution& all, planned_change& one) {

@@ -52,6 +52,7 @@ private:
     task<outcome<>> execute(execution& all);
     task<outcome<>> execute_round(execution& all, std::span<planned_change> round);
     task<outcome<>> edit_one(execution& all, planned_change& one);
+    static task<void> await_release(const managed_runtime& which);
     task<outcome<>> stop_one(execution& all, planned_change& one);
     task<outcome<>> start_one(execution& all, planned_change& one);
     task<outcome<>> set_aside(execution& all, planned_change& one);
