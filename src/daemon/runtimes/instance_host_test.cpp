@@ -194,7 +194,7 @@ TEST_F(instance_host_test, an_end_in_another_process_is_stored_and_stops_what_is
         EXPECT_EQ(which->running.reason(), "exited with status 3");
         scope saving(co_await current_source());
         saving.spawn(runtimes.lifecycle.save_ends());
-        while (which->has_unsaved_end() || owned->running.has_instance())
+        while (which->has_unsaved_end() || owned->desired.record.running)
             co_await loop::current().yield();
         saving.cancel();
         co_await saving.join();
