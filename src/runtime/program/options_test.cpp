@@ -301,7 +301,9 @@ task<void> it_gets_sockets(std::string type) {
     // The kernel accepts, though the program does not.
     const talker client = co_await talker::to(s->local());
     co_await s->stop(0s);
-    EXPECT_THAT(refusal_of(script("", {{"listen", {"udp://:1"}}})), HasSubstr("--listen"));
+    EXPECT_THAT(refusal_of(script("", {{"listen", {"tls://:1"}}})), HasSubstr("--listen"));
+    EXPECT_THAT(refusal_of(script("", {{"listen", {"udp://:1", "udp://:1"}}})),
+                HasSubstr("given twice"));
     EXPECT_THAT(refusal_of(script("", {{"listen", {":1", ":1"}}})), HasSubstr("given twice"));
 }
 task<void> its_start_awaits_its_word(std::string type) {

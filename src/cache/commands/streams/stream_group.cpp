@@ -6,6 +6,7 @@
 #include "cache/commands/streams/stream_id_argument.hpp"
 #include "cache/commands/streams/stream_reply.hpp"
 #include "cache/engine/call.hpp"
+#include "cache/persistence/propagation.hpp"
 #include "cache/persistence/stream_changes.hpp"
 
 #include <algorithm>
@@ -24,6 +25,8 @@ constexpr std::string_view invalid_idle_claim = "ERR Invalid min-idle-time argum
 struct group_request {
     bool makes_stream = false;
     std::int64_t entries_read = stream_group::unknown_count;
+    std::size_t entries_read_at = 0;  // its argument
+    bool is_limited = false;
     std::uint64_t hash = 0;
     slot* place = nullptr;
     stream_group* group = nullptr;
@@ -32,6 +35,7 @@ struct group_request {
     bool find_stream(call& c);
     bool find_group(call& c);
     void limit_entries_read(const call& c) noexcept;
+    void propagate_limit(call& c) const;
     redis_stream& entries() const noexcept { return call::stream_of(place); }
 };
 
@@ -39,8 +43,17 @@ struct group_request {
 void group_request::limit_entries_read(const call& c) noexcept {
     if ((c.client.special & client_session::master) != 0 || entries_read < 0) return;
     const std::uint64_t added = entries().entries_added();
-    if (static_cast<std::uint64_t>(entries_read) > added)
-        entries_read = static_cast<std::int64_t>(added);
+    is_limited = static_cast<std::uint64_t>(entries_read) > added;
+    if (is_limited) entries_read = static_cast<std::int64_t>(added);
+}
+
+// Replicas and the file take what they are given.
+void group_request::propagate_limit(call& c) const {
+    if (!is_limited || !propagates(c)) return;
+    std::vector<std::string_view> args(c.args, c.args + c.count);
+    const decimal count(entries_read);
+    args[entries_read_at] = count;
+    propagate_as(c, args);
 }
 
 bool group_request::parse_options(call& c, bool may_make) {
@@ -55,6 +68,7 @@ bool group_request::parse_options(call& c, bool may_make) {
                 return false;
             }
             entries_read = *given;
+            entries_read_at = i;
         } else {
             c.wrong_subcommand();
             return false;
@@ -110,6 +124,7 @@ void xgroup_create(call& c) {
     if (request.entries().add_group(c.memory(), c.arg(3), id, request.entries_read) == nullptr) {
         return c.error("BUSYGROUP Consumer Group name already exists");
     }
+    request.propagate_limit(c);
     c.reply.ok();
     c.notify(key_event::stream, "xgroup-create", key);
 }
@@ -123,6 +138,7 @@ void xgroup_setid(call& c) {
     request.limit_entries_read(c);
     request.group->last_id = id;
     request.group->entries_read = request.entries_read;
+    request.propagate_limit(c);
     c.reply.ok();
     c.notify(key_event::stream, "xgroup-setid", c.arg(2));
 }
