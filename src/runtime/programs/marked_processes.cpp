@@ -52,24 +52,36 @@ std::optional<std::string> text_of(std::string_view pid, const char* name, std::
     return text;
 }
 
-/// The process has memory, and the kernel has not put its environment there yet: execve(2) is under
-/// way. Of other users' processes it cannot be known.
-bool is_within_exec(std::string_view pid) {
+/// What the kernel says of the place where a process has its environment.
+enum class environment_place : std::uint8_t {
+    none,      // a kernel's thread, a process that has ended, or one without any variable
+    not_yet,   // execve(2) is under way
+    is_known,
+};
+
+/// Of other users' processes it cannot be known.
+environment_place place_of_environment(std::string_view pid) {
     // proc(5): the fields behind the name, which is in parentheses, begin with the third.
-    constexpr std::size_t fields_before = 3, memory_field = 23, end_of_environment_field = 51;
+    // The kernel sets those of the environment one by one, and that of the code after them.
+    constexpr std::size_t fields_before = 3, memory_field = 23, code_field = 26, start_field = 50,
+                          end_field = 51;
     const std::string text = text_of(pid, "stat", 4096).value_or("");
     std::string_view rest = text;
     const std::size_t name_end = rest.rfind(") ");
-    if (name_end == std::string_view::npos) return false;
+    if (name_end == std::string_view::npos) return environment_place::none;
     rest.remove_prefix(name_end + 2);
-    std::string_view memory, end_of_environment;
-    for (std::size_t field = fields_before; field <= end_of_environment_field; ++field) {
+    std::string_view memory, code, start, end;
+    for (std::size_t field = fields_before; field <= end_field; ++field) {
         const std::string_view each = rest.substr(0, rest.find_first_of(" \n"));
         if (field == memory_field) memory = each;
-        if (field == end_of_environment_field) end_of_environment = each;
+        if (field == code_field) code = each;
+        if (field == start_field) start = each;
+        if (field == end_field) end = each;
         rest.remove_prefix(std::min(each.size() + 1, rest.size()));
     }
-    return memory != "0" && end_of_environment == "0";
+    if (memory == "0") return environment_place::none;
+    if (code == "0") return environment_place::not_yet;
+    return start == end ? environment_place::none : environment_place::is_known;
 }
 
 /// A call that waits for a search.
@@ -125,7 +137,9 @@ candidate::kind candidate::kill_if_marked(std::span<search* const> wanted,
                                           std::set<int>& killed) const {
     const auto environment = text_of(pid, "environ", longest_environment);
     if (!environment) return kind::other;
-    if (environment->empty()) return is_within_exec(pid) ? kind::unknown : kind::other;
+    // One that is known now was not yet when it was read: execve(2) has ended in between.
+    if (environment->empty())
+        return place_of_environment(pid) == environment_place::none ? kind::other : kind::unknown;
     search* const by = find_marked(*environment, wanted);
     if (by == nullptr || ::syscall(SYS_pidfd_send_signal, handle.get(), SIGKILL, nullptr, 0) != 0)
         return kind::other;

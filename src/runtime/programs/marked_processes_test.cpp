@@ -88,7 +88,7 @@ TEST(marked_processes, are_found_while_they_execute_programs_without_end) {
     ASSERT_EQ(::chmod(program.c_str(), 0700), 0);
     for (std::size_t i = 0; i < 50; ++i) {
         marked_process one(mark(0), program);
-        EXPECT_EQ(kill_marked(mark(0)), 1U);
+        ASSERT_EQ(kill_marked(mark(0)), 1U);
         EXPECT_EQ(one.await_end(), SIGKILL);
     }
 }
