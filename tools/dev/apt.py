@@ -47,12 +47,13 @@ def need(*names):
 
 
 def _servers():
-    """The services of installed packages that listen on a port: 6379, 11211, 80 and 5432."""
+    """The services of installed packages that listen on a port: 6379, 11211, 80, 5432 and 2379."""
     return {service for service, is_there in (
         ("redis-server", is_installed("redis-server")),
         ("memcached", is_installed("memcached")),
         ("nginx", is_installed("nginx")),
         ("haproxy", is_installed("haproxy")),
+        ("etcd", is_installed("etcd")),
         ("postgresql", os.path.exists(POSTGRESQL))) if is_there}
 
 

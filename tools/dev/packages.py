@@ -20,9 +20,9 @@ TEST = (
     "lua-sql-postgres", "lua-sql-sqlite3", "memcached", "haproxy", "nginx", "libnginx-mod-stream", "systemd",
     "lintian", "zsh", "fish", "mandoc")
 # Not of every system: a second HTTP parser to compare with, a browser, slow HTTP clients, a
-# language that hands clients over, a reader of access logs, a second database.
+# language that hands clients over, a reader of access logs, a second database, the store of clusters.
 TEST_OPTIONAL = ("node-llhttp", "chromium", "slowhttptest", "php-cli", "goaccess", "mariadb-server-core",
-                 "mariadb-client-core", "lua-sql-mysql")
+                 "mariadb-client-core", "lua-sql-mysql", "etcd-server")
 # Fetch and build the client libraries that no distribution has in a fresh version.
 CLIENTS = ("python3-venv", "nodejs", "npm", "golang-go", "maven", "default-jdk-headless", "cargo")
 BENCH = ("libbenchmark-dev", "libasio-dev", "libboost-dev", "libuv1-dev", "python3", "memcached")

@@ -131,7 +131,11 @@ etcd_problem etcd_client::failed(std::size_t at, std::error_code error) const {
         return {etcd_fault::unreachable, fmt::format("{} does not answer in time", name)};
     if (error == errc::end_of_stream || error == errc::truncated ||
         error == errno_code(ECONNRESET) || error == errno_code(EPIPE))
-        return {etcd_fault::unreachable, fmt::format("{} closed the connection", name)};
+        return {etcd_fault::unreachable,
+                fmt::format("{} closed the connection{}", name,
+                            cluster_id_ == 0 && where_.endpoints[at].kind == transport::scheme::tcp
+                                ? "; etcds:// is for servers with TLS"
+                                : "")};
     if (error == errc::malformed)
         return {etcd_fault::unreachable,
                 fmt::format("{} does not answer in HTTP; etcds:// is for servers with TLS", name)};

@@ -12,11 +12,19 @@
 namespace eddy::cluster {
 namespace {
 
-/// The member with its first `count` runtimes by name.
-outcome<std::string> text_with(member_info& cut, const member_info& whole, std::size_t count) {
-    cut.runtimes.assign(whole.runtimes.begin(),
-                        whole.runtimes.begin() + static_cast<std::ptrdiff_t>(count));
-    return encode_member(cut);
+/// A number of runtimes, and the bytes of the text with the first so many.
+struct part {
+    std::size_t count = 0;
+    std::size_t bytes = 0;
+};
+
+/// A number between two parts, of which the first one fits into `most` bytes and the second one
+/// does not: by the bytes of the runtimes between them, and each third time the middle.
+std::size_t next_count(part fits, part exceeds, std::size_t most, int step) noexcept {
+    const std::size_t between = exceeds.count - fits.count;
+    const std::size_t more =
+        step % 3 == 2 ? between / 2 : between * (most - fits.bytes) / (exceeds.bytes - fits.bytes);
+    return fits.count + std::clamp(more, std::size_t{1}, between - 1);
 }
 
 }  // namespace
@@ -24,29 +32,35 @@ outcome<std::string> text_with(member_info& cut, const member_info& whole, std::
 outcome<etcd_value> write_etcd_value(const member_info& of, std::size_t most) {
     member_info whole = of;
     sort_runtimes(whole);
+    auto text_with = [&, cut = whole](std::size_t count) mutable {
+        const auto end = whole.runtimes.begin() + static_cast<std::ptrdiff_t>(count);
+        cut.runtimes.assign(whole.runtimes.begin(), end);
+        return encode_member(cut);
+    };
     auto text = encode_member(whole);
     if (!text) return std::unexpected(std::move(text.error()));
-    etcd_value made{std::move(*text), whole.runtimes.size()};
-    if (made.text.size() <= most) return made;
-    // The largest number that fits: `few` do, `many` do not.
-    member_info cut = whole;
-    std::size_t few = 0;
-    std::size_t many = whole.runtimes.size();
-    text = text_with(cut, whole, few);
-    if (text && text->size() > most)
+    if (text->size() <= most) return etcd_value{std::move(*text), whole.runtimes.size()};
+    part exceeds{whole.runtimes.size(), text->size()};
+    text = text_with(0);
+    if (!text) return std::unexpected(std::move(text.error()));
+    if (text->size() > most)
         return refuse(400, fmt::format("the member {} takes {} bytes without its runtimes, and "
                                        "etcd at most {}",
                                        in_quotes(of.name, max_name), text->size(), most));
-    while (text && many - few > 1) {
-        const std::size_t middle = few + (many - few) / 2;
-        text = text_with(cut, whole, middle);
-        if (!text) break;
-        (text->size() <= most ? few : many) = middle;
+    part fits{0, text->size()};
+    etcd_value made{std::move(*text), 0};
+    // Nearly all that fit are good enough: each attempt writes the whole text.
+    for (int step = 0; exceeds.count - fits.count > 1 && most - fits.bytes > most / 128; ++step) {
+        const std::size_t count = next_count(fits, exceeds, most, step);
+        text = text_with(count);
+        if (!text) return std::unexpected(std::move(text.error()));
+        if (text->size() > most) {
+            exceeds = {count, text->size()};
+            continue;
+        }
+        fits = {count, text->size()};
+        made = {std::move(*text), count};
     }
-    if (text) text = text_with(cut, whole, few);
-    if (!text) return std::unexpected(std::move(text.error()));
-    made.text = std::move(*text);
-    made.shown = few;
     return made;
 }
 

@@ -16,8 +16,8 @@ struct etcd_value {
     std::size_t shown = 0;  ///< of its runtimes, the first ones by name
 };
 
-/// The member with as many of its runtimes as fit into `most` bytes. Refuses a member that has no
-/// text, and one that does not fit without runtimes.
+/// The member with nearly as many of its runtimes as fit into `most` bytes. Refuses a member that
+/// has no text, and one that does not fit without runtimes.
 outcome<etcd_value> write_etcd_value(const member_info& of, std::size_t most);
 /// The member of a key that ends in `name`. The sentence of a refusal follows "it".
 outcome<member_info> read_etcd_value(std::string_view name, std::string_view text);
