@@ -297,15 +297,16 @@ std::optional<etcd_failure> read_etcd_failure(std::string_view text) {
     const auto parsed = parse_object(text);
     if (!parsed) return std::nullopt;
     const json* const error = member(*parsed, "error");
-    if (error == nullptr) return std::nullopt;
     etcd_failure made;
-    if (error->is_object()) {
-        if (!read_integer(*error, "grpc_code", made.code) ||
-            !read_text(*error, "message", made.message))
-            return std::nullopt;
-        return made;
-    }
-    if (!read_integer(*parsed, "code", made.code) || !read_text(*parsed, "error", made.message))
+    // Streams have an object, whose code has another name in etcd 3.6; other answers have a text,
+    // or, in 3.6, the message alone.
+    const bool is_object = error != nullptr && error->is_object();
+    const json& its = is_object ? *error : *parsed;
+    const bool is_of_stream = is_object && member(its, "grpc_code") != nullptr;
+    const char* const text_name = error != nullptr && !is_object ? "error" : "message";
+    if (member(its, text_name) == nullptr) return std::nullopt;
+    if (!read_integer(its, is_of_stream ? "grpc_code" : "code", made.code) ||
+        !read_text(its, text_name, made.message))
         return std::nullopt;
     return made;
 }

@@ -1,9 +1,16 @@
 // Tests of etcd's JSON: answers of etcd 3.4, damaged ones, and the bodies of requests.
 #include "cluster/etcd/etcd_messages.hpp"
 
+#include <eddy/base/random.hpp>
+
+#include "base/test_seed.hpp"
+
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <iterator>
 #include <string>
+#include <string_view>
 
 namespace eddy::cluster {
 namespace {
@@ -105,6 +112,17 @@ TEST(etcd_messages, reads_errors) {
     ASSERT_TRUE(of_stream);
     EXPECT_EQ(of_stream->code, 14);
     EXPECT_EQ(of_stream->message, "etcdserver: no leader");
+    // As etcd 3.6 writes them.
+    const auto newer = read_etcd_failure(
+        R"({"code":5, "message":"etcdserver: requested lease not found", "details":[]})");
+    ASSERT_TRUE(newer);
+    EXPECT_EQ(newer->code, 5);
+    EXPECT_EQ(newer->message, "etcdserver: requested lease not found");
+    const auto newer_stream = read_etcd_failure(
+        R"({"error":{"code":14, "message":"etcdserver: no leader", "details":[]}})");
+    ASSERT_TRUE(newer_stream);
+    EXPECT_EQ(newer_stream->code, 14);
+    EXPECT_EQ(newer_stream->message, "etcdserver: no leader");
     EXPECT_FALSE(read_etcd_failure(answer("")));
     EXPECT_FALSE(read_etcd_failure("<html>502 Bad Gateway</html>"));
     EXPECT_FALSE(read_etcd_failure(R"({"error":[]})"));
@@ -157,6 +175,36 @@ TEST(etcd_messages, takes_no_part_of_an_answer) {
     for (std::size_t size = 0; size < whole.size(); ++size)
         EXPECT_FALSE(read_etcd_range(std::string_view(whole).substr(0, size))) << size;
     EXPECT_TRUE(read_etcd_range(whole));
+}
+
+/// Bytes of answers are changed, left out and doubled: all are read or not, and none does harm.
+TEST(etcd_messages, damaged_answers_do_no_harm) {
+    random_generator random(eddy::testing::seed_of_this_run());
+    const std::string answers[] = {
+        answer(R"("kvs":[{"key":"YQ==","create_revision":"2","value":"eA==","lease":"7"}])"),
+        answer(R"("succeeded":true,"responses":[{"response_range":{"kvs":[{"key":"YQ=="}]}}])"),
+        "{\"result\":" + answer(R"("ID":"7587","TTL":"5")") + "}",
+        "{\"result\":" + answer(R"("events":[{"type":"DELETE","kv":{"key":"Yg=="}}])") + "}",
+        R"({"error":{"grpc_code":14,"message":"etcdserver: no leader"}})",
+    };
+    for (int round = 0; round < 20'000; ++round) {
+        std::string text = answers[random.below(std::size(answers))];
+        for (std::uint64_t changes = 1 + random.below(4); changes > 0; --changes) {
+            const std::size_t at = random.below(text.size());
+            const std::size_t size = random.below(12);
+            switch (random.below(3)) {
+                case 0: text[at] = static_cast<char>(random.below(256)); break;
+                case 1: text.erase(at, size); break;
+                default: text.insert(at, std::string(text.substr(at, size)));
+            }
+            if (text.empty()) text = "{";
+        }
+        static_cast<void>(read_etcd_range(text));
+        static_cast<void>(read_etcd_write(text));
+        static_cast<void>(read_etcd_keep_alive(text));
+        static_cast<void>(read_etcd_watch_line(text));
+        static_cast<void>(read_etcd_failure(text));
+    }
 }
 
 TEST(etcd_messages, writes_requests) {

@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -120,6 +121,8 @@ public:
         ::waitpid(child_, nullptr, 0);
         child_ = 0;
     }
+    /// Forgets all that it holds; not while it runs.
+    void forget() { std::filesystem::remove_all(folder_.file("data")); }
     /// SIGSTOP and SIGCONT.
     void freeze() const { ::kill(child_, SIGSTOP); }
     void go_on() const { ::kill(child_, SIGCONT); }

@@ -308,6 +308,51 @@ TEST_P(etcd_server_test, a_server_that_is_silent) {
     });
 }
 
+TEST_P(etcd_server_test, a_silent_server_of_three) {
+    with_etcd(3, [&]() -> task<void> {
+        member& a = co_await joined("a");
+        member& b = co_await joined(
+            "b", "etcd://" + servers_[1]->authority() + "," + servers_[2]->authority());
+        co_await until(b, shows("a b"));
+        const std::string lease = co_await lease_of("a");
+        servers_[0]->freeze();
+        a.self.label = "elsewhere";
+        a->publish(a.self);
+        co_await until(b, [](const snapshot& now) {
+            const member_info* const shown = now.find("a");
+            return shown != nullptr && shown->label == "elsewhere";
+        });
+        // As long as a lease: it is renewed by another server.
+        co_await pause(6s);
+        EXPECT_EQ(b.names(), "a b");
+        co_await until(a, shows("a b"));
+        servers_[0]->go_on();
+        co_await until_equal([&] { return value_of(key_of("none")); }, "none");
+        EXPECT_EQ(co_await lease_of("a"), lease);
+    });
+}
+
+TEST_P(etcd_server_test, an_etcd_that_begins_anew) {
+    with_etcd(1, [&]() -> task<void> {
+        member& a = co_await joined("a");
+        for (int i = 0; i < 30; ++i) co_await put("elsewhere", "x");
+        member& b = co_await joined("b");
+        co_await until(a, shows("a b"));
+        servers_.front()->kill();
+        co_await until(a, is_stale());
+        co_await until(b, is_stale());
+        // The same cluster by its name and its number, and nothing is in it.
+        servers_.front()->forget();
+        servers_.front()->start();
+        co_await until(a, [](const snapshot& now) { return !now.is_stale; });
+        EXPECT_EQ(a.names(), "a b");
+        co_await until(b, shows("a b"));
+        EXPECT_NE(co_await value_of(key_of("a")), "none");
+        EXPECT_NE(co_await value_of(key_of("b")), "none");
+        EXPECT_THAT(a.notes.troubles, ::testing::Contains(HasSubstr("went back from revision")));
+    });
+}
+
 TEST_P(etcd_server_test, keys_and_leases_that_are_removed_by_hand) {
     with_etcd(1, [&]() -> task<void> {
         member& a = co_await joined("a");
