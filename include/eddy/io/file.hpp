@@ -83,8 +83,8 @@ public:
 
     /// Regular files and folders in the folder that `path` names below that folder, in no order, at
     /// most `limit` of them; symbolic links appear as what they name there. `folder` must live
-    /// until then. Yields a result<std::vector<folder_entry>>; errors are openat2(2)'s and
-    /// readdir(3)'s.
+    /// until then. A cancellation ends it between two entries. Yields a
+    /// result<std::vector<folder_entry>>; errors are openat2(2)'s and readdir(3)'s.
     static task<result<std::vector<folder_entry>>> list_beneath(int folder, std::string path,
                                                                 std::size_t limit);
 

@@ -2,13 +2,18 @@
 #include <eddy/http/static_files.hpp>
 
 #include "http/files/testing.hpp"
+#include "io/files/file_access.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/stat.h>
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
+#include <latch>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +32,16 @@ protected:
 
     int status(const std::string& target, std::string_view fields) {
         return status_of(get(target, fields));
+    }
+
+    /// Keeps one of the loop's threads for files.
+    static task<void> wait_on_thread(loop& of, std::latch& gate) {
+        static_cast<void>(co_await run_blocking(file_access::threads(of), [&] { gate.wait(); }));
+    }
+
+    static bool has_hung_up(int socket) {
+        pollfd seen{.fd = socket, .events = POLLRDHUP, .revents = 0};
+        return ::poll(&seen, 1, 0) > 0;
     }
 };
 
@@ -51,6 +66,25 @@ TEST_P(http_static_fields, a_file_has_validators) {
     write("a.txt", "HELLO");
     set_time(root() + "/a.txt", date_seconds);
     EXPECT_NE(field_of(get("/a.txt"), "ETag"), tag) << "of the same size and date";
+}
+
+TEST_P(http_static_fields, a_file_from_before_1970_has_its_date) {
+    constexpr char before[] = "Wed, 31 Dec 1969 23:59:58 GMT";
+    write("sub/a.txt", "hello");
+    set_time(root() + "/sub/a.txt", -2);
+    static_options options;
+    options.listing = true;
+    serve(options);
+    EXPECT_EQ(field_of(get("/sub/a.txt"), "Last-Modified"), before);
+    const auto since = [&](std::string_view when) {
+        return status("/sub/a.txt", "If-Modified-Since: " + std::string(when) + "\r\n");
+    };
+    EXPECT_EQ(since(before), 304);
+    EXPECT_EQ(since(date), 304);
+    EXPECT_EQ(since("Wed, 31 Dec 1969 23:59:57 GMT"), 200);
+    EXPECT_EQ(status("/sub/a.txt", "If-Unmodified-Since: " + std::string(before) + "\r\n"), 200);
+    EXPECT_EQ(status("/sub/a.txt", "If-Unmodified-Since: Thu, 01 Jan 1950 00:00:00 GMT\r\n"), 412);
+    EXPECT_NE(get("/sub/").find("<td>1969-12-31 23:59</td>"), std::string::npos);
 }
 
 TEST_P(http_static_fields, conditions_are_evaluated) {
@@ -309,6 +343,54 @@ TEST_P(http_static_fields, listings_wait_for_one_another) {
         });
     });
     for (const std::string& each : answers) EXPECT_EQ(status_of(each), 200) << each;
+}
+
+TEST_P(http_static_fields, a_listing_that_waits_is_not_made_for_a_client_that_has_left) {
+    if (simulated()) GTEST_SKIP() << "its files need no thread";
+    loop_options narrow;
+    narrow.file_threads = 1;
+    make_loop(narrow);
+    write("sub/a.txt", "");
+    static_options options;
+    options.listing = true;
+    options.index = "";
+    serve(options);
+    limits_.request_time = limits_.read_time = limits_.idle_time = std::chrono::seconds(60);
+    std::map<std::string, int, std::less<>> answered;
+    handler_.answer = [&](request& incoming) -> task<response> {
+        const std::string client(incoming.query("client").value_or(""));
+        response made = co_await files_->serve(incoming, incoming.path());
+        answered[client] = made.status;
+        co_return made;
+    };
+    run([&]() -> task<void> {
+        std::latch gate(1);
+        std::vector<eddy::testing::connection> clients;
+        std::vector<int> sockets;
+        co_await join_scope([&](scope& serving) -> task<void> {
+            serving.spawn(wait_on_thread(here(), gate));
+            for (int i = 0; i < 4; ++i) {
+                clients.push_back(co_await connect());
+                sockets.push_back(clients.back().server.native_handle());
+                serving.spawn(http::serve(std::move(clients.back().server), handler_, limits_));
+                const std::string asked = "GET /sub/?client=" + std::to_string(i) +
+                                          " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+                testing::must(co_await clients.back().client.write_all(asked));
+                while (handler_.requests <= i) co_await here().yield();
+            }
+            clients[2].client.close();
+            while (!has_hung_up(sockets[2])) co_await here().yield();
+            gate.count_down();
+            for (int i : {0, 1, 3}) {
+                std::string answer;
+                co_await read_all(clients[static_cast<std::size_t>(i)].client, answer);
+                clients[static_cast<std::size_t>(i)].client.close();
+                EXPECT_EQ(status_of(answer), 200);
+            }
+        });
+    });
+    EXPECT_EQ(answered, (std::map<std::string, int, std::less<>>{
+                            {"0", 200}, {"1", 200}, {"2", 503}, {"3", 200}}));
 }
 
 TEST_P(http_static_fields, a_fallback_answers_for_any_path_without_a_file) {

@@ -19,6 +19,7 @@
 #include "io/files/off_loop.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <array>
@@ -79,6 +80,14 @@ std::string folder_location(const request& incoming) {
     return location;
 }
 
+/// True if the connection's peer has closed it, or finished sending. False where that is not known.
+bool has_hung_up(const stream* connection) noexcept {
+    const int socket = connection == nullptr ? -1 : connection->native_handle();
+    if (socket < 0) return false;
+    pollfd seen{.fd = socket, .events = POLLRDHUP, .revents = 0};
+    return ::poll(&seen, 1, 0) > 0;
+}
+
 response folder_redirect(const request& incoming) {
     response moved = plain_response(301);
     moved.add("Location", folder_location(incoming));
@@ -110,7 +119,7 @@ struct static_files::state {
 
     task<response> answer(request& incoming, std::string_view path);
     task<response> answer_missing(request& incoming, std::error_code error);
-    task<result<response>> list(std::string name, listing_view view);
+    task<result<response>> list(const request& incoming, std::string name, listing_view view);
 
     // Responses by the file of a name below the root; they fail where it cannot be opened.
     task<result<response>> answer_with(request& incoming, std::string name);
@@ -185,7 +194,7 @@ task<response> static_files::state::answer(request& incoming, std::string_view p
     if (options.listing && status_for(missing) == 404) {
         const auto view = listing_view::from(incoming.query("sort"), incoming.query("order"),
                                              incoming.query("page"));
-        auto listed = co_await list(wanted->name, view);
+        auto listed = co_await list(incoming, wanted->name, view);
         if (listed) co_return std::move(*listed);
         missing = listed.error();
     }
@@ -201,10 +210,18 @@ task<response> static_files::state::answer_missing(request& incoming, std::error
     co_return error_response(error);
 }
 
-task<result<response>> static_files::state::list(std::string name, listing_view view) {
+task<result<response>> static_files::state::list(const request& incoming, std::string name,
+                                                 listing_view view) {
     // Until the page is made: what waits for a thread between the two steps has its entries.
-    const auto place = co_await listings.acquire();
-    if (!place) co_return fail(place.error());
+    permit place = listings.try_acquire();
+    if (!place) {
+        auto waited = co_await listings.acquire();
+        if (!waited) co_return fail(waited.error());
+        place = std::move(*waited);
+        // Most clients that have finished sending have gone: their pages are not made while others
+        // wait. One that has not gets a 503.
+        if (has_hung_up(incoming.connection())) co_return fail(errc::cancelled);
+    }
     const std::string folder = name.empty() ? "." : name;
     // One more shows that there are more.
     const std::size_t most = options.listed_entries;
@@ -216,6 +233,8 @@ task<result<response>> static_files::state::list(std::string name, listing_view 
     if (!options.hidden)
         std::erase_if(list.entries, [](const folder_entry& each) { return is_hidden(each.name); });
     // Sorting a hundred thousand names takes longer than a loop may be held up.
+    const cancel_source* const stop = co_await current_source();
+    if (stop != nullptr && stop->requested()) co_return fail(errc::cancelled);
     auto page = co_await off_loop(
         [&]() -> result<std::string> { return list_folder(name, std::move(list), view); });
     if (!page) co_return fail(page.error());

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <memory>
 #include <optional>
@@ -86,7 +87,32 @@ result<file_status> status_beneath_now(int folder, const char* path, bool cached
     return status_of(seen->get());
 }
 
-result<std::vector<folder_entry>> list_now(int folder, const char* path, std::size_t limit) {
+/// Flag that a cancellation sets, for work on another thread.
+class stop_flag final : private cancel_hook {
+public:
+    /// `of` may be null. The loop's thread, as the end.
+    explicit stop_flag(cancel_source* of) noexcept {
+        if (of == nullptr) return;
+        if (of->requested())
+            is_set_ = true;
+        else
+            of->add(*this);
+    }
+    ~stop_flag() { unlink(); }
+    stop_flag(const stop_flag&) = delete;
+    stop_flag& operator=(const stop_flag&) = delete;
+
+    /// Any thread.
+    bool is_set() const noexcept { return is_set_.load(std::memory_order_relaxed); }
+
+private:
+    void on_cancel() noexcept override { is_set_ = true; }
+
+    std::atomic<bool> is_set_{false};
+};
+
+result<std::vector<folder_entry>> list_now(int folder, const char* path, std::size_t limit,
+                                           const stop_flag& stop) {
     auto opened = open_beneath(folder, path, O_RDONLY | O_DIRECTORY, false);
     if (!opened) return fail(opened.error());
     const std::unique_ptr<DIR, int (*)(DIR*)> reading(::fdopendir(opened->get()), ::closedir);
@@ -94,6 +120,7 @@ result<std::vector<folder_entry>> list_now(int folder, const char* path, std::si
     const int fd = opened->release();  // the DIR's
     std::vector<folder_entry> entries;
     while (entries.size() < limit) {
+        if (stop.is_set()) return fail(errc::cancelled);
         errno = 0;
         const dirent* const each = ::readdir(reading.get());
         if (!each && errno != 0) return fail_errno();
@@ -213,7 +240,8 @@ task<result<file_status>> file::status_beneath(int folder, std::string path) {
 
 task<result<std::vector<folder_entry>>> file::list_beneath(int folder, std::string path,
                                                            std::size_t limit) {
-    co_return co_await off_loop([&] { return list_now(folder, path.c_str(), limit); });
+    const stop_flag stop(co_await current_source());
+    co_return co_await off_loop([&] { return list_now(folder, path.c_str(), limit, stop); });
 }
 
 result<file_status> file::status() const noexcept { return status_of(native_handle()); }
