@@ -314,6 +314,20 @@ class Programs(harness.EddyTest):
         eventually(lambda: self.shown("a").get("detail") and self.pid("a") != before, "another process")
         eventually(lambda: ", healthy" in self.shown("a").get("detail", ""), "health")
 
+    def test_a_check_that_takes_too_long_leaves_nothing_behind(self):
+        left = os.path.join(self.work, "left")
+        self.add("a", "sleep 1000", "--health-check", f"exec:setsid sh -c 'echo $$ >> {left}; exec sleep 1000' & wait",
+                 "--health-interval", "20ms", "--health-timeout", "300ms", "--health-fall", "1000000")
+
+        def all_left():
+            with contextlib.suppress(FileNotFoundError), open(left, encoding="ascii") as file:
+                return file.read().split()
+            return []
+        eventually(lambda: len(all_left()) >= 2, "two checks")
+        first = all_left()[0]
+        eventually(lambda: not is_alive(first), "the end of what the first check has left behind")
+        self.assertTrue(is_alive(self.pid("a")))
+
     @unittest.skipUnless(harness.is_root(), "chooses another user")
     def test_a_folder_that_its_user_may_not_enter(self):
         result = self.running.run("add", "true", "--name", "shut", "-s", "-w", self.work, "--user", "nobody")

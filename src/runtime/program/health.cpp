@@ -35,29 +35,32 @@ task<result<int>> status_of(const health_check& by, duration timeout) {
     co_return response->status;
 }
 
-task<std::string> check_command(const std::string& command, duration timeout, process_options how) {
+task<health_result> check_command(const std::string& command, duration timeout,
+                                  process_options how) {
     how.input = how.output = how.error = stdio::null;
     how.own_group = true;
+    health_result made;
     auto started = process::start({"/bin/sh", "-c", command}, how);
-    if (!started) co_return fmt::format("exec: {}", started.error().message());
+    if (!started) {
+        made.fault = fmt::format("exec: {}", started.error().message());
+        co_return made;
+    }
     const auto status = co_await with_timeout(timeout, started->wait());
+    made.was_killed = !status;
     if (!status && status.error() == errc::timed_out)
-        co_return "exec: the command took longer than --health-timeout";
-    if (!status) co_return fmt::format("exec: {}", status.error().message());
-    if (status->success()) co_return std::string();
-    co_return status->signal > 0
-        ? fmt::format("exec: the command was ended by signal {}", status->signal)
-        : fmt::format("exec: the command ended with status {}", status->code);
+        made.fault = "exec: the command took longer than --health-timeout";
+    else if (!status)
+        made.fault = fmt::format("exec: {}", status.error().message());
+    else if (status->signal > 0)
+        made.fault = fmt::format("exec: the command was ended by signal {}", status->signal);
+    else if (!status->success())
+        made.fault = fmt::format("exec: the command ended with status {}", status->code);
+    co_return made;
 }
 
-}  // namespace
-
-task<std::string> check_health(const health_check& by, duration timeout, process_options how) {
-    using kind = health_check::kind;
-    EDDY_ASSERT(timeout > duration{});
-    if (by.by == kind::none) co_return std::string();
-    if (by.by == kind::exec) co_return co_await check_command(by.command, timeout, std::move(how));
-    if (by.by == kind::tcp) {
+/// Checks over the network: why one failed.
+task<std::string> check_network(const health_check& by, duration timeout) {
+    if (by.by == health_check::kind::tcp) {
         tcp::connect_options options;
         options.timeout = timeout;
         const auto connected =
@@ -70,6 +73,17 @@ task<std::string> check_health(const health_check& by, duration timeout, process
         co_return fmt::format("http://{}{}: {}", by.host, by.target, status.error().message());
     if (*status < first_refusal) co_return std::string();
     co_return fmt::format("http://{}{} answered with {}", by.host, by.target, *status);
+}
+
+}  // namespace
+
+task<health_result> check_health(const health_check& by, duration timeout, process_options how) {
+    using kind = health_check::kind;
+    EDDY_ASSERT(timeout > duration{});
+    health_result made;
+    if (by.by == kind::exec) co_return co_await check_command(by.command, timeout, std::move(how));
+    if (by.by != kind::none) made.fault = co_await check_network(by, timeout);
+    co_return made;
 }
 
 }  // namespace eddy::runtime::program

@@ -84,6 +84,7 @@ program_runtime::program_runtime(creation from)
       events_(*from.events),
       host_(std::move(from.host)),
       marker_("EDDY_PROGRAM=" + random_name()),
+      check_marker_("EDDY_CHECK=" + random_name()),
       inherited_(std::move(from.listeners)) {
     idle_.set();
     has_sockets_.set();
@@ -592,17 +593,27 @@ void program_runtime::request_end() {
         has_failed_);
 }
 
+/// Why a check failed. What its command leaves behind where it takes too long is killed.
+task<std::string> program_runtime::check_once() {
+    auto how = co_await plan();
+    if (!how) co_return std::move(how.error().message);
+    EDDY_ASSERT(how->environment);
+    how->environment->push_back(check_marker_);
+    health_result done =
+        co_await check_health(chosen_.health, chosen_.health_timeout, std::move(*how));
+    if (done.was_killed)
+        static_cast<void>(co_await run_blocking(
+            disk_, [variable = check_marker_] { return kill_marked(variable); }));
+    co_return std::move(done.fault);
+}
+
 task<void> program_runtime::watch_health() {
     if (chosen_.health.by == health_check::kind::none) co_return;
     loop& here = loop::current();
     for (;;) {
         if (!co_await here.sleep_for(chosen_.health_interval)) co_return;
-        auto how = co_await plan();
-        std::string fault;
-        if (how)
-            fault = co_await check_health(chosen_.health, chosen_.health_timeout, std::move(*how));
-        else
-            fault = std::move(how.error().message);
+        if (!program_) co_return;
+        std::string fault = co_await check_once();
         if ((co_await current_source())->requested() || !program_) co_return;
         was_checked_ = true;
         if (fault.empty()) {

@@ -93,6 +93,7 @@ private:
     task<void> read_output(stream from, std::string_view mark);
     task<void> read_notifications();
     void take_notification(std::string_view text);
+    task<std::string> check_once();
     task<void> watch_health();
     task<void> end_program();
     bool has_ended() const noexcept;
@@ -112,7 +113,8 @@ private:
     serving::tally restarts_;
     output output_{events_, counted_, chosen_};
     blocking_pool disk_{{.max_threads = 1}};
-    const std::string marker_;  // variable of all that it starts
+    const std::string marker_;        // variable of all that it starts
+    const std::string check_marker_;  // the same of health checks
     std::shared_ptr<program_guard> guard_;
     std::vector<open_socket> sockets_;
     std::shared_ptr<inherited_listeners> inherited_;
