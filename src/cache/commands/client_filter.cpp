@@ -179,9 +179,10 @@ bool client_filter::properties::fit(const client_session& who, bool all) const {
     const auto check = [&](bool is_given, auto&& has) {
         if (is_given && has() != all) result = !all;
     };
+    // A client without a name or a library has none, not an empty one.
     const auto check_text = [&](const std::optional<std::string_view>& given,
                                 std::string_view its) {
-        check(given.has_value(), [&] { return *given == its; });
+        check(given.has_value(), [&] { return !its.empty() && *given == its; });
     };
     check(!ids.empty(), [&] { return std::ranges::binary_search(ids, who.id); });
     check(type.has_value(), [&] { return is_of(who, *type); });

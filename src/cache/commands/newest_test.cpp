@@ -448,7 +448,13 @@ TEST_F(newest, clients_are_chosen_by_any_property) {
     EXPECT_EQ(listed("DB 3"), "two ");
     EXPECT_EQ(listed("NOT-DB 3"), "one ");
     EXPECT_EQ(listed("LIB-NAME lib"), "two ");
+    EXPECT_EQ(listed("NOT-LIB-NAME lib"), "one ");
     EXPECT_EQ(listed("USER default"), "one two ");
+    // Clients without one fit no filter, not even an empty one.
+    for (const std::string property : {"NAME", "LIB-NAME", "LIB-VER"}) {
+        EXPECT_EQ(listed(property + " ''"), nothing);
+        EXPECT_EQ(listed("NOT-" + property + " ''"), "one two ");
+    }
     EXPECT_EQ(listed("TYPE normal NAME one"), "one ");
     EXPECT_EQ(listed("IP test"), "one two ");
     EXPECT_EQ(listed("NOT-IP test"), nothing);

@@ -285,7 +285,7 @@ stream_consumer& claiming_consumer(call& c, stream_group& group) {
 // Assigns the entry at the walk's position to the consumer, and replies with it.
 void claim(call& c, stream_group& group, stream_consumer& to, stream_pending& what,
            const claim_options& options, redis_stream::walk& entry) {
-    what.delivered_ms = options.delivered_ms;
+    group.set_delivered(c.memory(), entry.id(), what, options.delivered_ms);
     if (options.deliveries >= 0) {
         what.deliveries = static_cast<std::uint64_t>(options.deliveries);
     } else if (!options.only_ids) {

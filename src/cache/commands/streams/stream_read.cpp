@@ -186,8 +186,8 @@ bool find_wanted(call& c, const read_request& request, std::size_t i, wanted& to
 
 // The consumer's history: entries delivered to it earlier, from `first` on. Entries removed from
 // the stream since then come without fields.
-void reply_history(call& c, const redis_stream& entries, stream_consumer& consumer, stream_id first,
-                   std::uint64_t most) {
+void reply_history(call& c, const redis_stream& entries, stream_group& group,
+                   stream_consumer& consumer, stream_id first, std::uint64_t most) {
     late_head head(c);
     std::size_t count = 0;
     for (auto at = consumer.pending.lower_bound(first); at && (most == 0 || count < most);
@@ -196,7 +196,7 @@ void reply_history(call& c, const redis_stream& entries, stream_consumer& consum
         redis_stream::walk one(entries, at->id, at->id);
         if (one.next()) {
             reply_entry(c, one);
-            at->of->delivered_ms = c.now_ms();
+            group.set_delivered(c.memory(), at->id, *at->of, c.now_ms());
             ++at->of->deliveries;
         } else {
             c.reply.array(2);
@@ -223,53 +223,57 @@ void pass(const redis_stream& entries, stream_group& group, stream_id id) {
     group.last_id = id;
 }
 
-// Entries of a group that CLAIM takes, the longest idle ones first.
-struct idle_entry {
-    std::int64_t delivered_ms;
-    stream_id id;
-    auto operator<=>(const idle_entry&) const = default;
-};
-
-// O(entries pending for the group). Entries that were removed from the stream stay pending.
-std::vector<idle_entry> find_idle(const call& c, const redis_stream& entries,
-                                  const stream_group& group, const read_request& request) {
-    std::vector<idle_entry> found;
+// Entries of a group that CLAIM takes, the longest idle ones first. O(what it finds). Entries that
+// were removed from the stream stay pending, but leave the index: their IDs do not come again.
+std::vector<stream_delivery> find_idle(call& c, const redis_stream& entries, stream_group& group,
+                                       const read_request& request) {
+    std::vector<stream_delivery> found;
     if (!request.claims()) return found;
-    for (auto at = group.pending.first(); at; at.forward()) {
-        if (c.now_ms() - at->of->delivered_ms < request.min_idle) continue;
-        if (entries.contains(at->id)) found.push_back({at->of->delivered_ms, at->id});
+    group.index_deliveries(c.memory());
+    const std::int64_t latest = c.now_ms() - request.min_idle;
+    auto at = group.deliveries.first();
+    while (at && at->delivered_ms <= latest &&
+           (request.count == 0 || found.size() < request.count)) {
+        const stream_delivery each = *at;
+        if (entries.contains(each.id)) {
+            found.push_back(each);
+            at.forward();
+        } else {
+            group.deliveries.erase(c.memory(), each);
+            at = group.deliveries.lower_bound(each);
+        }
     }
-    std::ranges::sort(found);
-    if (request.count != 0 && found.size() > request.count) found.resize(request.count);
     return found;
 }
 
-// The time at which a pending entry of one of these groups will have been idle for long enough.
+// The time at which a pending entry of the group will have been idle for long enough. Behind
+// find_idle(), which has found none that has.
 std::int64_t next_idle_us(const call& c, const stream_group& group, std::int64_t min_idle) {
-    std::int64_t next_us = client_session::no_deadline;
-    for (auto at = group.pending.first(); at; at.forward()) {
-        const std::int64_t idle_ms = c.now_ms() - at->of->delivered_ms;
-        std::int64_t at_us = min_idle - idle_ms;
-        if (at_us <= 0 || __builtin_mul_overflow(at_us, std::int64_t{1000}, &at_us) ||
+    const std::int64_t latest = c.now_ms() - min_idle;
+    for (auto at = group.deliveries.first(); at; at.forward()) {
+        std::int64_t at_us = 0;
+        if (at->delivered_ms <= latest) continue;
+        if (__builtin_sub_overflow(at->delivered_ms, latest, &at_us) ||
+            __builtin_mul_overflow(at_us, std::int64_t{1000}, &at_us) ||
             __builtin_add_overflow(at_us, c.state.data.env.steady_us, &at_us))
-            continue;
-        next_us = std::min(next_us, at_us);
+            break;
+        return at_us;
     }
-    return next_us;
+    return client_session::no_deadline;
 }
 
 // Returns the number of entries; they become pending for the consumer.
 std::size_t reply_claimed(call& c, std::string_view key, const redis_stream& entries,
                           stream_group& group, stream_consumer& consumer,
-                          std::span<const idle_entry> claimed) {
+                          std::span<const stream_delivery> claimed) {
     std::size_t count = 0;
-    for (const idle_entry& each : claimed) {
+    for (const stream_delivery& each : claimed) {
         if (c.reply_is_too_large()) return count;
         redis_stream::walk entry(entries, each.id, each.id);
         stream_pending* const what = group.find(each.id);
         if (what == nullptr || !entry.next()) continue;
         reply_entry(c, entry, milliseconds_since(c, what->delivered_ms), what->deliveries);
-        what->delivered_ms = c.now_ms();
+        group.set_delivered(c.memory(), each.id, *what, c.now_ms());
         ++what->deliveries;
         group.pass_on(c.memory(), each.id, *what, consumer);
         consumer.active_ms = c.now_ms();
@@ -281,7 +285,7 @@ std::size_t reply_claimed(call& c, std::string_view key, const redis_stream& ent
 
 void reply_new(call& c, std::string_view key, const redis_stream& entries, stream_group& group,
                stream_consumer& consumer, const read_request& request,
-               std::span<const idle_entry> claimed) {
+               std::span<const stream_delivery> claimed) {
     stream_id first = group.last_id;
     first.increment();
     late_head head(c);
@@ -323,7 +327,7 @@ bool reply_stream(call& c, const read_request& request, std::size_t i, const wan
         reply_entries(c, range, request.count);
         return true;
     }
-    std::vector<idle_entry> claimed;
+    std::vector<stream_delivery> claimed;
     if (what.is_new) claimed = find_idle(c, entries, *what.group, request);
     const bool is_served = !what.is_new || !claimed.empty() ||
                            (!entries.empty() && entries.last_entry_id() > what.group->last_id);
@@ -343,7 +347,7 @@ bool reply_stream(call& c, const read_request& request, std::size_t i, const wan
         reply_new(c, key, entries, *what.group, *consumer, request, claimed);
         propagate_position(c, key, *what.group);
     } else {
-        reply_history(c, entries, *consumer, first, request.count);
+        reply_history(c, entries, *what.group, *consumer, first, request.count);
         // Repeated deliveries are not propagated, as in Redis.
         propagate_nothing(c);
     }

@@ -408,6 +408,7 @@ std::size_t redis_stream::memory_bytes(std::size_t samples) const noexcept {
     for (auto at = groups_.first(); at; at.forward()) {
         const stream_group& group = **at;
         bytes += slab::capacity(group.block_size()) + group.pending.memory_bytes() +
+                 group.deliveries.memory_bytes() +
                  group.pending.size() * slab::capacity(sizeof(stream_pending)) +
                  group.consumers.memory_bytes();
         std::size_t seen = 0;

@@ -78,6 +78,21 @@ struct stream_pending {
 };
 using pending_tree = ordered_tree<by_stream_id<stream_pending>>;
 
+/// Pending entry in the index by time: the longest idle ones are first.
+struct stream_delivery {
+    std::int64_t delivered_ms;
+    stream_id id;
+    friend auto operator<=>(const stream_delivery&, const stream_delivery&) = default;
+};
+
+/// Traits for ordered_tree.
+struct by_delivery {
+    using item = stream_delivery;
+    using key = stream_delivery;
+    static key key_of(const item& one) noexcept { return one; }
+    static auto compare(const key& a, const key& b) noexcept { return a <=> b; }
+};
+
 struct stream_consumer : stream_named {
     static constexpr std::int64_t never = -1;
     pending_tree pending;
@@ -90,6 +105,9 @@ struct stream_group : stream_named {
 
     pending_tree pending;
     ordered_tree<by_name<stream_consumer>> consumers;
+    /// Empty until index_deliveries(). It may lack entries that the stream does not have any more.
+    ordered_tree<by_delivery> deliveries;
+    bool has_deliveries;        ///< it is kept
     stream_id last_id;          ///< the last one delivered
     std::int64_t entries_read;  ///< number of all entries ever added, up to last_id, or
                                 ///< unknown_count
@@ -107,6 +125,11 @@ struct stream_group : stream_named {
         const auto at = pending.find(id);
         return at ? at->of : nullptr;
     }
+    /// Begins the index `deliveries`. O(pending entries * log n) the first time; most groups need
+    /// none.
+    void index_deliveries(slab& memory);
+    /// Sets the time of a pending entry's last delivery.
+    void set_delivered(slab& memory, stream_id id, stream_pending& what, std::int64_t time_ms);
     /// Makes the entry pending for the consumer, as a first delivery, even if it was pending for
     /// another consumer.
     void deliver(slab& memory, stream_id id, stream_consumer& to, std::int64_t now_ms);

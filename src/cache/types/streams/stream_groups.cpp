@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <new>
+#include <utility>
 
 namespace eddy::cache {
 namespace {
@@ -33,6 +34,7 @@ stream_consumer& stream_group::add(slab& memory, std::string_view consumer, std:
 void stream_group::erase(slab& memory, stream_consumer& gone) noexcept {
     for (auto at = gone.pending.first(); at; at.forward()) {
         pending.erase(memory, at->id);
+        if (has_deliveries) deliveries.erase(memory, stream_delivery{at->of->delivered_ms, at->id});
         memory.release(at->of, sizeof(stream_pending));
     }
     consumers.erase(memory, gone.name());
@@ -47,7 +49,7 @@ void stream_group::deliver(slab& memory, stream_id id, stream_consumer& to, std:
     const auto last = pending.last();
     if (last && last->id >= id) what = find(id);
     if (what == nullptr) what = &add_pending(memory, id);
-    what->delivered_ms = now_ms;
+    set_delivered(memory, id, *what, now_ms);
     what->deliveries = 1;
     pass_on(memory, id, *what, to);
 }
@@ -55,7 +57,23 @@ void stream_group::deliver(slab& memory, stream_id id, stream_consumer& to, std:
 stream_pending& stream_group::add_pending(slab& memory, stream_id id) {
     auto* const made = new (memory.allocate(sizeof(stream_pending))) stream_pending{};
     EDDY_ASSERT(pending.insert(memory, {id, made}));
+    if (has_deliveries) deliveries.insert(memory, {made->delivered_ms, id});
     return *made;
+}
+
+void stream_group::index_deliveries(slab& memory) {
+    if (std::exchange(has_deliveries, true)) return;
+    for (auto at = pending.first(); at; at.forward())
+        deliveries.insert(memory, {at->of->delivered_ms, at->id});
+}
+
+void stream_group::set_delivered(slab& memory, stream_id id, stream_pending& what,
+                                 std::int64_t time_ms) {
+    if (has_deliveries) {
+        deliveries.erase(memory, stream_delivery{what.delivered_ms, id});
+        deliveries.insert(memory, {time_ms, id});
+    }
+    what.delivered_ms = time_ms;
 }
 
 void stream_group::pass_on(slab& memory, stream_id id, stream_pending& what, stream_consumer& to) {
@@ -69,6 +87,7 @@ bool stream_group::acknowledge(slab& memory, stream_id id) noexcept {
     stream_pending* const what = find(id);
     if (what == nullptr) return false;
     pending.erase(memory, id);
+    if (has_deliveries) deliveries.erase(memory, stream_delivery{what->delivered_ms, id});
     if (what->owner != nullptr) what->owner->pending.erase(memory, id);
     memory.release(what, sizeof(stream_pending));
     return true;
@@ -82,6 +101,7 @@ bool stream_group::free_some(slab& memory, std::size_t& steps) noexcept {
         memory.release(&gone, gone.block_size());
         if (steps > 0) --steps;
     }
+    if (deliveries.free_some(memory, steps, [](const stream_delivery&) {})) return true;
     return pending.free_some(memory, steps, [&](const pending_tree::item& each) {
         memory.release(each.of, sizeof(stream_pending));
     });
@@ -274,6 +294,15 @@ void redis_stream::check() const {
             }
         }
         EDDY_ASSERT(owned == group.pending.size());
+        group.deliveries.check();
+        for (auto one = group.deliveries.first(); one; one.forward()) {
+            const stream_pending* const known = group.find(one->id);
+            EDDY_ASSERT(known != nullptr && known->delivered_ms == one->delivered_ms);
+        }
+        for (auto one = group.pending.first(); one && group.has_deliveries; one.forward()) {
+            EDDY_ASSERT(!contains(one->id) ||
+                        group.deliveries.find(stream_delivery{one->of->delivered_ms, one->id}));
+        }
     }
 }
 

@@ -225,11 +225,12 @@ TEST(stream, pending_entries_have_one_owner) {
     std::map<stream_id, std::string> model;
     std::set<std::string> names;
     for (int i = 0; i < 30'000; ++i) {
+        if (i == 10'000) group->index_deliveries(s.memory);
         const stream_id id{random.below(3'000), 0};
         const std::string name = "consumer " + std::to_string(random.below(20));
         stream_consumer* consumer = group->find(name);
         ASSERT_EQ(consumer != nullptr, names.contains(name));
-        switch (random.below(5)) {
+        switch (random.below(6)) {
             case 0:
             case 1:
                 if (consumer == nullptr) consumer = &group->add(s.memory, name, i);
@@ -246,6 +247,10 @@ TEST(stream, pending_entries_have_one_owner) {
                 model[id] = name;
                 break;
             }
+            case 4:
+                if (stream_pending* const what = group->find(id))
+                    group->set_delivered(s.memory, id, *what, static_cast<int>(random.below(100)));
+                break;
             default:
                 if (consumer == nullptr || random.below(40) != 0) break;
                 group->erase(s.memory, *consumer);
@@ -256,8 +261,10 @@ TEST(stream, pending_entries_have_one_owner) {
         if (i % 3'000 == 0) s.check();
     }
     s.check();
+    EXPECT_EQ(group->deliveries.size(), model.size());
     for (auto at = group->pending.first(); at; at.forward()) {
         ASSERT_EQ(at->of->owner->name(), model[at->id]);
+        EXPECT_TRUE(group->deliveries.find(stream_delivery{at->of->delivered_ms, at->id}));
     }
     expect_counted(s);
     redis_stream copy = s.copy(s.memory);
