@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The console: its guard, and what its page does in headless Chromium."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -93,6 +94,19 @@ class Guard(ConsoleTest):
             self.assertNotIn("unsafe", policy)
             self.assertEqual(fields["X-Content-Type-Options"], "nosniff")
             self.assertEqual(fields["Cache-Control"], "no-store")
+
+    def test_silent_connections_keep_no_page_out(self):
+        running = self.daemon()
+        _, port, token = self.open(running)
+        with contextlib.ExitStack() as held:
+            silent = [held.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(100)]
+            # Strangers that are refused and stay, and some whose body never comes; others have been replaced by now.
+            asked = f"GET /v1/runtimes HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n"
+            begun = f"POST /v1/runtimes HTTP/1.1\r\nHost: localhost:{port}\r\nContent-Length: 9\r\n\r\n"
+            for i, each in enumerate(silent):
+                with contextlib.suppress(OSError):
+                    each.sendall((asked if i % 2 else begun).encode())
+            self.assertEqual(self.ask(port, "/v1/runtimes", Authorization=f"Bearer {token}")[0], 200)
 
     def test_open_and_close(self):
         running = self.daemon()

@@ -63,12 +63,10 @@ bool console_handler::has_token(const http::request& request) const {
 }
 
 task<http::response> console_handler::handle(http::request& request) {
-    if (!is_for_this_host(request)) {
-        const auto arrived = co_await request.collect();
-        if (!arrived) co_return http::response();
+    // A refusal awaits no body: a stranger that sends one slowly would keep its connection.
+    if (!is_for_this_host(request))
         co_return refusal(
             403, fmt::format("the console answers as 127.0.0.1:{0} and localhost:{0}", port_));
-    }
     if (request.method() == "GET" || request.method() == "HEAD") {
         for (const console_file& file : console_files())
             if (request.path() == file.path)
@@ -76,8 +74,6 @@ task<http::response> console_handler::handle(http::request& request) {
     }
     const bool is_api = request.path().starts_with("/v1/");
     if (is_api && has_token(request)) co_return guarded(co_await to_.handle(request));
-    const auto arrived = co_await request.collect();
-    if (!arrived) co_return http::response();
     if (!is_api) co_return refusal(404, "there is no such page");
     co_return refusal(401,
                       "the token is missing or wrong; `eddy console` prints the address with "

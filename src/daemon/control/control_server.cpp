@@ -29,6 +29,10 @@ constexpr duration reject_time = std::chrono::seconds(1);
 /// At most one log line about unauthorized clients in this time, so that they cannot fill the log.
 constexpr duration unauthorized_log_pause = std::chrono::seconds(1);
 
+/// Connections that were replaced, and have not ended yet, at a time. They end in the next turn,
+/// and a turn accepts fewer.
+constexpr std::size_t most_replaced = 256;
+
 /// http::serve() with a value, as a wait with a timeout needs one.
 task<result<>> serve_to_end(stream peer, http::request_handler& handler,
                             http::session_limits limits) {
@@ -39,6 +43,53 @@ task<result<>> serve_to_end(stream peer, http::request_handler& handler,
 }  // namespace
 
 bool may_control(uid_t peer, uid_t own) noexcept { return peer == own || peer == 0; }
+
+/// One served connection. While it is idle another one may replace it.
+class control_server::session final : public http::session_observer, public list_link<> {
+public:
+    session(control_server& of, bool is_root, cancel_source* parent) noexcept
+        : cancel(parent), is_root(is_root), of_(of) {
+        ++of_.open_;
+        ++of_.counted_.connections;
+        of_.silent_.push_back(*this);
+    }
+    ~session() {
+        unlink();
+        EDDY_ASSERT(of_.open_ > 0 && of_.counted_.connections > 0);
+        --of_.counted_.connections;
+        --of_.open_;
+        if (is_replaced_) --of_.replaced_;
+    }
+    session(const session&) = delete;
+    session& operator=(const session&) = delete;
+
+    void replace() noexcept {
+        unlink();
+        EDDY_ASSERT(!is_replaced_);
+        is_replaced_ = true;
+        ++of_.replaced_;
+        cancel.request();
+    }
+
+    void enter(http::session_state now) noexcept override {
+        if (is_replaced_) return;
+        if (now == http::session_state::working) has_asked_ = true;
+        // The first request's head may take as long as silence does.
+        if (!has_asked_ || (linked() && now == http::session_state::idle)) return;
+        unlink();
+        if (now == http::session_state::idle) of_.idle_.push_back(*this);
+    }
+    void note(const http::exchange_record&) override {}
+    bool is_ending() const noexcept override { return is_replaced_; }
+
+    cancel_source cancel;
+    const bool is_root;
+
+private:
+    control_server& of_;
+    bool has_asked_ = false;
+    bool is_replaced_ = false;
+};
 
 task<void> control_server::run() {
     scope sessions(co_await current_source());
@@ -96,14 +147,29 @@ bool control_server::is_member(const stream& peer) const {
 void control_server::admit(stream peer, uid_t user, scope& sessions) {
     const std::size_t reserved = user == 0 ? 0 : std::min(limits_.for_root, limits_.connections);
     const std::size_t limit = limits_.connections - reserved;
-    if (open_ < limit) {
-        sessions.spawn(serve(std::move(peer)));
+    if (open_ - replaced_ < limit || replace_idle(user == 0)) {
+        sessions.spawn(serve(std::move(peer), user == 0));
         return;
     }
     ++counted_.connections_refused;
     // A flood is not worth more memory than the connections that are served.
     if (sessions.children() < 2 * limits_.connections + limits_.unauthorized)
         sessions.spawn(reject(std::move(peer), limit));
+}
+
+/// Makes room for a further connection. False if no other may be replaced by it.
+bool control_server::replace_idle(bool is_root) noexcept {
+    if (replaced_ >= most_replaced) return false;
+    for (intrusive_list<session>* const from : {&silent_, &idle_}) {
+        session* oldest = nullptr;
+        from->for_each([&](session& each) {
+            if (oldest == nullptr && (is_root || !each.is_root)) oldest = &each;
+        });
+        if (oldest == nullptr) continue;
+        oldest->replace();
+        return true;
+    }
+    return false;
 }
 
 void control_server::reject_unauthorized(stream peer, std::string name, scope& sessions) {
@@ -140,18 +206,15 @@ task<result<>> control_server::wait_for_room(const stream& accepted) {
     co_return result<>();
 }
 
-task<void> control_server::serve(stream peer) {
-    ++open_;
-    ++counted_.connections;
+task<void> control_server::serve(stream peer, bool is_root) {
+    session its(*this, is_root, co_await current_source());
     try {
-        co_await http::serve(std::move(peer), handler_, limits_.session);
+        auto served = http::serve_observed(peer, handler_, limits_.session, its);
+        co_await std::move(served).under(its.cancel);
     } catch (const std::exception& failure) {
         // Such as a lack of memory: it ends this connection and nothing else.
         log_error("daemon", fmt::format("a control connection ended: {}", failure.what()));
     }
-    EDDY_ASSERT(open_ > 0 && counted_.connections > 0);
-    --counted_.connections;
-    --open_;
 }
 
 task<void> control_server::refuse_unauthorized(stream peer, std::string name) {

@@ -3,6 +3,7 @@
 // metrics.
 #pragma once
 
+#include <eddy/base/intrusive_list.hpp>
 #include <eddy/http/session.hpp>
 #include <eddy/io/scope.hpp>
 #include <eddy/io/stream.hpp>
@@ -20,7 +21,10 @@
 namespace eddy::daemon {
 
 struct server_limits {
-    std::size_t connections = 128;  ///< further ones get 503
+    /// At the limit a further one replaces an idle one, first the oldest without a whole request:
+    /// silent connections keep no client out. Where none is idle it gets 503. Only root's replace
+    /// root's.
+    std::size_t connections = 128;
     /// Connections of these that are reserved for root, where the daemon is another user's: that
     /// user's programs cannot keep root out.
     std::size_t for_root = 8;
@@ -70,10 +74,12 @@ public:
     std::size_t sessions() const noexcept { return open_; }
 
 private:
+    class session;
     void admit(stream peer, uid_t user, scope& sessions);
+    bool replace_idle(bool is_root) noexcept;
     void reject_unauthorized(stream peer, std::string name, scope& sessions);
     bool is_member(const stream& peer) const;
-    task<void> serve(stream peer);
+    task<void> serve(stream peer, bool is_root);
     task<void> refuse_unauthorized(stream peer, std::string name);
     task<void> reject(stream peer, std::size_t limit);
     task<result<>> wait_for_descriptors(std::error_code error);
@@ -84,7 +90,10 @@ private:
     daemon_counters& counted_;
     server_limits limits_;
     bool ask_who_;
+    intrusive_list<session> silent_;  // without a whole request so far, the oldest first
+    intrusive_list<session> idle_;    // between requests, the one that is longest first
     std::size_t open_ = 0;
+    std::size_t replaced_ = 0;  // of these: they are ending
     std::size_t unauthorized_ = 0;
     time_point unauthorized_logged_{};
     bool starved_ = false;

@@ -1,6 +1,7 @@
 // Tests of the control server: the limit of connections, and the users that may control the daemon.
 #include "daemon/control/control_server.hpp"
 
+#include <eddy/io/event.hpp>
 #include <eddy/net/unix.hpp>
 
 #include "base/files/temporary_folder.hpp"
@@ -12,6 +13,8 @@
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace eddy::daemon {
@@ -21,10 +24,19 @@ class hello_handler final : public http::request_handler {
 public:
     task<http::response> handle(http::request& request) override {
         if (request.path() == "/throw") throw std::runtime_error("thrown on purpose");
+        if (request.path() == "/wait") {
+            ++waiting;
+            static_cast<void>(co_await released.wait());
+        }
         co_return http::response(200, "text/plain", "hello");
     }
     http::response reject(int status, std::string_view) override { return http::response(status); }
+
+    int waiting = 0;
+    event released;
 };
+
+constexpr std::string_view ask_to_wait = "GET /wait HTTP/1.1\r\nHost: x\r\n\r\n";
 
 class control_server_test : public ::testing::TestWithParam<io_backend_kind> {
 public:
@@ -85,16 +97,57 @@ TEST_P(control_server_test, serves_up_to_the_limit_and_refuses_the_next_one) {
     with_server([](control_server_test& test) -> task<void> {
         stream first = co_await test.join();
         stream second = co_await test.join();
-        EXPECT_TRUE((co_await get(first, "/")).ends_with("hello"));
-        EXPECT_TRUE((co_await get(second, "/")).ends_with("hello"));
+        for (stream* const each : {&first, &second})
+            static_cast<void>(co_await each->write_all(ask_to_wait));
+        while (test.handler_.waiting < 2) co_await test.loop_->yield();
         stream third = co_await test.join();
         EXPECT_TRUE((co_await next(third)).starts_with("HTTP/1.1 503"));
         EXPECT_EQ(test.counted_.connections, 2U);
         EXPECT_EQ(test.counted_.connections_refused, 1U);
-        first.close();
-        while (test.counted_.connections == 2) co_await test.loop_->yield();
-        stream fourth = co_await test.join();
-        EXPECT_TRUE((co_await get(fourth, "/")).ends_with("hello"));
+        test.handler_.released.set();
+        EXPECT_TRUE((co_await next(first)).ends_with("hello"));
+        EXPECT_TRUE((co_await next(second)).ends_with("hello"));
+    });
+}
+
+TEST_P(control_server_test, a_new_connection_replaces_the_oldest_silent_one) {
+    with_server([](control_server_test& test) -> task<void> {
+        stream asked = co_await test.join();
+        EXPECT_TRUE((co_await get(asked, "/")).ends_with("hello"));
+        stream silent = co_await test.join();
+        static_cast<void>(co_await silent.write_all(std::string_view("GET")));
+        for (int i = 0; i < 3; ++i) {
+            stream further = co_await test.join();
+            EXPECT_EQ(co_await next(silent), "");
+            EXPECT_TRUE((co_await get(asked, "/")).ends_with("hello"));
+            silent = std::move(further);
+        }
+        EXPECT_TRUE((co_await get(silent, "/")).ends_with("hello"));
+        EXPECT_EQ(test.counted_.connections_refused, 0U);
+    });
+}
+
+TEST_P(control_server_test, a_new_connection_replaces_the_one_that_is_idle_longest) {
+    with_server([](control_server_test& test) -> task<void> {
+        stream first = co_await test.join();
+        stream second = co_await test.join();
+        EXPECT_TRUE((co_await get(second, "/")).ends_with("hello"));
+        EXPECT_TRUE((co_await get(first, "/")).ends_with("hello"));
+        stream third = co_await test.join();
+        EXPECT_TRUE((co_await get(third, "/")).ends_with("hello"));
+        EXPECT_EQ(co_await next(second), "");
+        EXPECT_TRUE((co_await get(first, "/")).ends_with("hello"));
+        EXPECT_EQ(test.counted_.connections, 2U);
+    });
+}
+
+TEST_P(control_server_test, many_new_connections_at_once_leave_the_limit) {
+    with_server([](control_server_test& test) -> task<void> {
+        std::vector<stream> many;
+        for (int i = 0; i < 40; ++i) many.push_back(co_await test.join());
+        stream last = co_await test.join();
+        EXPECT_TRUE((co_await get(last, "/")).ends_with("hello"));
+        while (test.counted_.connections > 2) co_await test.loop_->yield();
     });
 }
 
