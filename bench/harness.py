@@ -54,6 +54,9 @@ def begin(description):
     parser.add_argument("--render", action="store_true",
                         help="measure nothing: judge the stored samples anew and write the table and figure of them "
                              "(echo, udp, tls, send, shm, http, http_threads, proxy, server, threads, stalls, timers, hits and memory)")
+    parser.add_argument("--row", metavar="TEXT",
+                        help="measure only the rows whose name has TEXT; the stored samples of the others stay, and the "
+                             "table says so (of those that take --render)")
     parser.add_argument("--server-core", type=int, default=0, metavar="CPU", help="core of the servers (%(default)s)")
     parser.add_argument("--load-core", type=int, default=1, metavar="CPU", help="core of the load (%(default)s)")
     chosen = parser.parse_args()
@@ -66,8 +69,10 @@ def begin(description):
     if chosen.server_core == chosen.load_core or not {chosen.server_core, chosen.load_core} <= allowed:
         parser.error(f"server and load need two different cores of {sorted(allowed)}: "
                      "choose --server-core and --load-core")
-    chosen.stored = stored_results(parser) if chosen.render else None
-    if chosen.stored:
+    chosen.stored = stored_results(parser) if chosen.render or chosen.row else None
+    if chosen.stored and chosen.row and chosen.pairs != chosen.stored["pairs"]:
+        parser.error(f"--row: the other rows have {chosen.stored['pairs']} pairs")
+    if chosen.render:
         chosen.pairs = chosen.stored["pairs"]
     else:
         warn_of_load()
@@ -583,14 +588,18 @@ def sample(chosen, loads, start=Program):
 
     start(core, side, load.sides[side]) is a server; each of a side's turns has one of its own.
     """
-    if chosen.stored:
-        rows = {row["row"]: row["samples"] for row in chosen.stored["rows"]}
-        for load in loads:
-            yield load, None, Comparison(rows[load.label])
-        return
-    loads = here(chosen, loads)
-    progress = Progress(sum(len(load.sides) for load in loads) * chosen.pairs)
+    rows = {row["row"]: row["samples"] for row in chosen.stored["rows"]} if chosen.stored else {}
+    wanted = [load for load in loads if not chosen.stored or chosen.row and chosen.row in load.label]
+    if chosen.row and not wanted:
+        raise Failure(f"no row has {chosen.row!r} in its name: {'; '.join(load.label for load in loads)}")
+    if wanted:
+        loads = here(chosen, loads)
+    progress = Progress(sum(len(load.sides) for load in wanted) * chosen.pairs)
     for load in loads:
+        if load.label not in [each.label for each in wanted]:
+            if load.label in rows:
+                yield load, None, Comparison(rows[load.label])
+            continue
         found = {}
         for number, side in turns(list(load.sides), chosen.pairs):
             with start(chosen.server_core, side, load.sides[side]) as server:

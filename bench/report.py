@@ -270,8 +270,15 @@ RATE = ("rate", lambda row, side: f"{spread(row.comparison.of(side))} {row.load.
 REMARK = ("", lambda row, side: row.remark(side))
 COST = ("server ns an operation", median("server_ns_per_op", ".0f"))
 CPU = (("server CPU", median("server_cpu", ".2f")), ("load CPU", median("generator_cpu", ".2f")))
-LATENCY = ("p50 / p99 µs",
-           lambda row, side: " / ".join(median(field, ".0f")(row, side) for field in ("p50_us", "p99_us")))
+
+
+def latency(row, side):
+    """Both, or nothing of a load that measures none."""
+    both = [row.comparison.of(side, field).median for field in ("p50_us", "p99_us")]
+    return " / ".join(f"{each:.0f}" for each in both) if any(both) else ""
+
+
+LATENCY = ("p50 / p99 µs", latency)
 
 
 def table_of(rows, columns):
@@ -304,6 +311,8 @@ def leave(name, chosen, text, data, svg, alt, comparisons=()):
     if lost is not None and lost > harness.QUIET_SHARE:
         quiet += " **That is other load: the figures are not to be trusted.**"
         harness.warn("other load ran beside the measurement; repeat it on a quiet machine")
+    if chosen.row:
+        quiet += f" Rows with \u201c{chosen.row}\u201d are newer: {machine()['commit']}."
     turns = "one turn each" if chosen.pairs == 1 else f"{chosen.pairs} turns each, median (least–greatest)"
     text = f"{text}\n\n{'; '.join(about.values())}. {turns[0].upper()}{turns[1:]}.{quiet}"
     print(f"\n{text}\n")

@@ -46,7 +46,8 @@ class Load:
         self.rivals = self.rivals or (self.judged,)
         self.goals = ()
         if self.best_goal and not self.wrk:
-            self.goals = (RateGoal(f"≥ {self.best_goal:.2f} × the best", self.best_goal, *self.rivals, or_cpu=True),)
+            self.goals = (RateGoal(f"≥ {self.best_goal:.2f} × the best", self.best_goal, *self.rivals,
+                                   side=self.judged, or_cpu=True),)
         if self.p99 and not self.wrk:
             self.goals += (Goal("p99 no worse", self.has_good_p99),)
         return bool(self.sides)
@@ -189,10 +190,12 @@ def main():
     os.chmod(folder, 0o755)
     try:
         site = rivals.Site(folder)
-        found, there = {}, stored_loads(chosen, site) if chosen.stored else None
-        if not chosen.stored:
+        found, there = {}, stored_loads(chosen, site) if chosen.stored else []
+        if not chosen.render:
             found = rivals.find(chosen)
-            there = loads_here(chosen, found, site)
+            here = loads_here(chosen, found, site)
+            there = [load for load in there if chosen.row not in load.label] + [
+                load for load in here if not chosen.row or chosen.row in load.label]
         rows = [report.BestRow(load, comparison) for load, _, comparison in
                 sample(chosen, there, lambda core, side, start: start(core))]
         memory = measure_memory(chosen, found, site)

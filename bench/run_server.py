@@ -106,13 +106,9 @@ class Row(report.Row):
 
 def main():
     chosen = harness.begin(__doc__)
-    loads = [*LOADS, GETS]
-    if chosen.stored:
-        stored = {row["row"] for row in chosen.stored["rows"]}
-        loads = [each for each in loads if each.label in stored]
-    else:
+    if not chosen.render:
         rivals.lua_drivers()
-    rows = [Row(load, comparison) for load, _, comparison in sample(chosen, loads, start)]
+    rows = [Row(load, comparison) for load, _, comparison in sample(chosen, [*LOADS, GETS], start)]
     columns = [report.SERVER, report.RATE, ("to epoll", report.to_rival), report.REMARK, report.COST,
                *report.CPU]
     return report.leave_servers("server", chosen, rows, columns, "Servers of lines on one core", "Eddy to epoll",

@@ -18,6 +18,7 @@ def commands(page, part):
     """The commands of a part of a page, each with the text that it prints, or None."""
     with open(os.path.join(DOCS, page), encoding="utf-8") as file:
         part = file.read().partition(f"\n## {part}\n")[2].partition("\n## ")[0]
+    part = re.sub(r"^```.*?^```$", "", part, flags=re.M | re.S)
     return [re.fullmatch(r"(.*?)(?: +# (.+))?", line[4:]).groups()
             for line in part.splitlines() if line.startswith("    ")]
 

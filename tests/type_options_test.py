@@ -176,6 +176,7 @@ class Values:
         http = {"protocol": "http"}
         checked = {"health_check": "http"}
         log = {"access_log": at + ".log"}
+        followed = {"backend": "@x-master", "sentinel": ":1"}
         made = {"access_log": log, "access_format": {"access_format": "json", **log}, "host": {"host": "inner"},
                 "error_page": {"error_page": [f"502,503={self.file('down.html', 'down')}"]},
                 "https_redirect": {"https_redirect": True}, "allow_connect": {"allow_connect": True}, "redirect": {"redirect": ["/old=https://a.example"]},
@@ -188,7 +189,9 @@ class Values:
         for name in ("response", "read", "request", "client", "write", "total"):
             made[name + "_timeout"] = {name + "_timeout": "9s"}
         return {"accept_proxy": Change({"accept_proxy": "10.0.0.0/8"}), "backend": Change({"backend": ":2,:3"}), "backup": Change({"backup": ":2"}),
-                "drain_backend": Change({"drain_backend": "tcp://127.0.0.1:1"}), "resolver": Change({"resolver": "10.0.0.1"}), "hash_by": Change({"hash_by": "path"}, {**http, "strategy": "hash"}),
+                "drain_backend": Change({"drain_backend": "tcp://127.0.0.1:1"}), "resolver": Change({"resolver": "10.0.0.1"}),
+                "sentinel": Change({"sentinel": ":1,tls://s.example:26380"}, followed),
+                "sentinel_password": Change({"sentinel_password": SECRET}, followed), "hash_by": Change({"hash_by": "path"}, {**http, "strategy": "hash"}),
                 "health_path": Change({"health_path": "/live"}, checked), "health_status": Change({"health_status": "204"}, checked),
                 "health_host": Change({"health_host": "a.example"}, checked), "health_interval": Change({"health_interval": "9s"}, checked),
                 "health_timeout": Change({"health_timeout": "9s"}, checked), "health_fall": Change({"health_fall": 7}, checked),

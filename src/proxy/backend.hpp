@@ -153,6 +153,9 @@ public:
         is_drained_.store(is_drained, std::memory_order_relaxed);
     }
     bool is_drained() const noexcept { return is_drained_.load(std::memory_order_relaxed); }
+    /// It is wanted no more, and its clients are to be closed. For good.
+    void abandon() noexcept { is_abandoned_.store(true, std::memory_order_relaxed); }
+    bool is_abandoned() const noexcept { return is_abandoned_.load(std::memory_order_relaxed); }
     /// Since when it takes clients again; the epoch if it has never been away.
     time_point up_since() const noexcept {
         return time_point(duration(up_since_.load(std::memory_order_relaxed)));
@@ -191,6 +194,7 @@ private:
     std::atomic<bool> is_tried_{false};
     std::atomic<bool> is_healthy_{true};
     std::atomic<bool> is_drained_{false};
+    std::atomic<bool> is_abandoned_{false};
 };
 
 /// A connection or request of a backend counts as long as this lives. One loop's thread.

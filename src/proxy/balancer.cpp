@@ -329,7 +329,7 @@ backend_list update_backends(const backend_list& known, std::span<const wanted_b
                        ? found->its
                        : std::make_shared<backend>(each.where, workers, name, each.at);
         its->set_drained(each.is_drained);
-        all.push_back({std::move(its), each.weight, each.is_backup});
+        all.push_back({std::move(its), each.weight, each.is_backup, each.keeps_clients});
     }
     return all;
 }

@@ -35,6 +35,8 @@ struct balanced_backend {
     std::shared_ptr<backend> its;
     std::uint32_t weight = 1;  ///< 1 to max_weight
     bool is_backup = false;    ///< chosen only while no other takes clients
+    /// Clients that it has stay when it is wanted no more.
+    bool keeps_clients = true;
 };
 inline constexpr std::uint32_t max_weight = 100;
 
@@ -151,6 +153,7 @@ struct wanted_backend {
     bool is_backup = false;
     bool is_drained = false;
     std::optional<endpoint> at = {};  ///< its address, if it is followed in DNS
+    bool keeps_clients = true;        ///< see balanced_backend
 
     friend bool operator==(const wanted_backend&, const wanted_backend&) = default;
 };

@@ -99,9 +99,9 @@ coroutine_host::~coroutine_host() {
     if (armed()) loop::current().disarm(*this);
 }
 
-call_end* coroutine_host::try_run(call& of) {
+call_end* coroutine_host::try_run(call& of, turn when) {
     EDDY_ASSERT(&of.host_ == this && of.state_ == call::state::begins);
-    permit lock = try_lock_state();
+    permit lock = try_lock_state(when);
     if (!lock) return nullptr;
     running_ = &of;
     begin_turn();
@@ -123,14 +123,16 @@ call_end* coroutine_host::try_run(call& of) {
 /// The lock, or an empty permit when cancelled. Calls have it in their order, as many in one turn
 /// of the loop as a slice has time for.
 task<permit> coroutine_host::lock_state() {
-    permit lock = try_lock_state();
+    permit lock = try_lock_state(turn::in_order);
     if (lock) co_return lock;
     const auto own = queue_.emplace(queue_.end());
     ++queued_;
+    are_woken_ = false;
     result<> woken;
     while (woken && !lock) {
         woken = co_await own->woken.wait();
         own->woken.reset();
+        are_woken_ = false;
         if (woken && !is_round_over_) lock = state_lock_.try_lock();
     }
     queue_.erase(own);
@@ -138,8 +140,9 @@ task<permit> coroutine_host::lock_state() {
     co_return lock;
 }
 
-permit coroutine_host::try_lock_state() noexcept {
-    return is_round_over_ || !queue_.empty() ? permit() : state_lock_.try_lock();
+permit coroutine_host::try_lock_state(turn when) noexcept {
+    const bool must_wait = when == turn::in_order && !queue_.empty();
+    return is_round_over_ || must_wait ? permit() : state_lock_.try_lock();
 }
 
 void coroutine_host::release(permit lock) noexcept {
@@ -149,12 +152,13 @@ void coroutine_host::release(permit lock) noexcept {
 
 /// Wakes the first calls of the queue, if one can run.
 void coroutine_host::wake() noexcept {
-    if (is_round_over_ || state_lock_.locked()) return;
+    if (are_woken_ || is_round_over_ || state_lock_.locked()) return;
     std::size_t count = 0;
     for (waiter& each : queue_) {
         if (++count > max_woken) break;
         each.woken.set();
     }
+    are_woken_ = true;
 }
 
 /// A turn's calls are timed together.

@@ -61,6 +61,12 @@ struct host_limits {
     std::size_t error = 1000;
 };
 
+/// Place of a call in the queue for the state.
+enum class turn : std::uint8_t {
+    in_order,    // behind them
+    overtaking,  // before them, if the state is free: of a caller that has waited already
+};
+
 /// Text of Lua that runs before a script, and defines globals for it. In static storage. It is
 /// called with two functions: share(function), which gives a function, such as of loadstring(), the
 /// script's globals, and returns it; and extend(table, name, value), which adds to a library's
@@ -179,7 +185,7 @@ public:
     /// Runs the call as far as it comes at once. Its end, valid until the next call; or null where
     /// it waits, has used its slice, or did not begin since another one is in the middle, or others
     /// come first: run() continues it then, and must be awaited.
-    call_end* try_run(call& of);
+    call_end* try_run(call& of, turn when = turn::in_order);
     /// Runs the call to its end, also one that try_run() has not ended. It runs under the source of
     /// the awaiting coroutine: that source's request ends it, at its wait or within a slice.
     task<call_end> run(call& of);
@@ -219,7 +225,7 @@ private:
     bool compile(std::string_view text, std::string_view name, std::vector<int>& to,
                  std::string& why);
     task<permit> lock_state();
-    permit try_lock_state() noexcept;
+    permit try_lock_state(turn when) noexcept;
     void wake() noexcept;
     void begin_turn() noexcept;
     void fire() noexcept override;
@@ -260,6 +266,7 @@ private:
     async_mutex state_lock_;
     std::list<waiter> queue_;      // calls that wait for the lock
     std::uint64_t queued_ = 0;     // that have ever waited for it
+    bool are_woken_ = false;       // the first of them, and none has run since
     std::vector<int> functions_;   // by the callbacks' places; 0: not defined
     std::vector<int> parameters_;  // the same
     int globals_ = 0;              // table of the script's own

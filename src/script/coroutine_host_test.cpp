@@ -371,6 +371,43 @@ TEST_P(coroutine_host_io, lets_other_work_run_between_many_calls) {
     });
 }
 
+TEST_P(coroutine_host_io, lets_a_caller_that_has_waited_overtake) {
+    run([]() -> task<void> {
+        subject s("for i = 1, 20000 do end return a", {.slice = 300us});
+        reused_call own(s.host);
+        while (!s.host.is_round_over()) {
+            own.reuse(0);
+            if (s.host.try_run(own) == nullptr) co_await s.host.run(own);
+        }
+        std::vector<call_end> ends;
+        co_await with_scope([&](scope& calls) -> task<> {
+            for (int i = 0; i < 3; ++i) calls.spawn(s.note_end(ends, values_of(i)));
+            own.reuse(0);
+            EXPECT_EQ(s.host.try_run(own, turn::overtaking), nullptr) << "no call begins now";
+            EXPECT_EQ((co_await s.host.run(own)).what, call_end::kind::returned);
+            EXPECT_EQ(ends.size(), 3U) << "it has waited in order";
+            while (!s.host.is_round_over()) {
+                own.reuse(0);
+                if (s.host.try_run(own) == nullptr) co_await s.host.run(own);
+            }
+            for (int i = 0; i < 3; ++i) calls.spawn(s.note_end(ends, values_of(i)));
+            bool is_first = false;
+            while (!is_first && ends.size() < 6) {
+                if (s.host.is_round_over()) {
+                    co_await loop::current().yield();
+                    continue;
+                }
+                own.reuse(0);
+                EXPECT_EQ(s.host.try_run(own), nullptr) << "others come first";
+                is_first = s.host.try_run(own, turn::overtaking) != nullptr;
+            }
+            EXPECT_TRUE(is_first);
+            co_await calls.join();
+        });
+        EXPECT_EQ(ends.size(), 6U);
+    });
+}
+
 TEST_P(coroutine_host_io, a_cancelled_call_leaves_its_place_to_others) {
     run([]() -> task<void> {
         subject s(std::string(burn) + "burn(0.002) return a", {.slice = 1ms});

@@ -369,6 +369,9 @@ std::vector<example> examples_of_types() {
          "a server over TLS that is given by its address"},
         {"eddy create proxy sni -p 8444 --route a.example=:7443 --backend :7445 -s",
          "TLS passed on by name, undecrypted"},
+        {"eddy create proxy keys -p 6379 --sentinel 10.0.0.1:26379,10.0.0.2:26379 --backend "
+         "@cache-master -s",
+         "the cache that Redis's Sentinels call the master now"},
         {"eddy create proxy dns --listen udp://127.0.0.1:5353 --backend 10.0.0.1:53 -s",
          "datagrams"}};
 }

@@ -11,7 +11,7 @@
 
 #include "daemon/runtimes/handover_file.hpp"
 #include "daemon/runtimes/runtime_options.hpp"
-#include "runtime/backoff.hpp"
+#include "io/tasks/backoff.hpp"
 #include "runtime/options/units.hpp"
 
 #include <fmt/format.h>
@@ -293,7 +293,7 @@ void runtime_lifecycle::note_unsaved_end() noexcept {
 }
 
 task<void> runtime_lifecycle::save_ends() {
-    runtime::backoff pauses(first_save_pause, longest_save_pause, entropy_seed());
+    backoff pauses(first_save_pause, longest_save_pause, entropy_seed());
     while (co_await unsaved_ends_.wait()) {
         const auto woken = co_await with_timeout(pauses.next(), saved_.wait());
         if (!woken && woken.error() != errc::timed_out) co_return;

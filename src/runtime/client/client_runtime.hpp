@@ -5,7 +5,7 @@
 #include <eddy/io/event.hpp>
 #include <eddy/io/scope.hpp>
 
-#include "runtime/backoff.hpp"
+#include "io/tasks/backoff.hpp"
 #include "runtime/client/connection.hpp"
 #include "runtime/client/options.hpp"
 #include "runtime/client/outbox.hpp"

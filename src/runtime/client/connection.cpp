@@ -4,7 +4,7 @@
 #include <eddy/io/timeout.hpp>
 #include <eddy/transport/transport.hpp>
 
-#include "runtime/line_splitter.hpp"
+#include "base/text/line_splitter.hpp"
 
 #include <cerrno>
 #include <chrono>

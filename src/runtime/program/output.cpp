@@ -5,7 +5,7 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/timeout.hpp>
 
-#include "runtime/line_splitter.hpp"
+#include "base/text/line_splitter.hpp"
 #include "runtime/logs/message_text.hpp"
 
 #include <fmt/format.h>

@@ -8,7 +8,7 @@
 #include <eddy/io/process.hpp>
 #include <eddy/io/scope.hpp>
 
-#include "runtime/backoff.hpp"
+#include "io/tasks/backoff.hpp"
 #include "runtime/instance.hpp"
 #include "runtime/listening.hpp"
 #include "runtime/program/options.hpp"

@@ -52,14 +52,14 @@ std::optional<std::string> text_of(std::string_view pid, const char* name, std::
     return text;
 }
 
-/// What the kernel says of the place where a process has its environment.
+/// State of the place where a process has its environment, as the kernel shows it.
 enum class environment_place : std::uint8_t {
     none,      // a kernel's thread, a process that has ended, or one without any variable
     not_yet,   // execve(2) is under way
     is_known,
 };
 
-/// Of other users' processes it cannot be known.
+/// Meaningless for other users' processes, whose fields are hidden.
 environment_place place_of_environment(std::string_view pid) {
     // proc(5): the fields behind the name, which is in parentheses, begin with the third.
     // The kernel sets those of the environment one by one, and that of the code after them.

@@ -130,6 +130,24 @@ outcome<std::vector<backend_source>> read_sources(std::string_view text, std::st
     return all;
 }
 
+outcome<> name_masters(std::vector<backend_source>& sources, std::string_view flag) {
+    constexpr std::string_view end = "-master";
+    for (backend_source& each : sources) {
+        if (!each.is_runtime() || !each.name.starts_with('@') || !each.name.ends_with(end))
+            continue;
+        std::string name = each.name.substr(1, each.name.size() - 1 - end.size());
+        const bool is_good = std::ranges::all_of(name, [](char c) {
+            return is_letter(c) || is_digit(c) || c == '.' || c == '-' || c == '_';
+        });
+        if (name.empty() || !is_good)
+            return refuse(400, fmt::format("{} {}: write @NAME-master with the NAME of `sentinel "
+                                           "monitor`, of letters, digits, '.', '-' and '_'",
+                                           flag, each.name));
+        each.master = std::move(name);
+    }
+    return {};
+}
+
 std::string_view backend_source::host() const noexcept {
     if (!where || where->host.empty() || is_localhost(where->host)) return {};
     return endpoint::ip(where->host, where->port) ? std::string_view() : where->host;
@@ -140,9 +158,8 @@ namespace {
 /// Backends that are gathered from sources.
 class gathering {
 public:
-    gathering(const eddy::proxy::followed_names* names, const std::vector<std::string>& drained,
-              scheme carrier)
-        : names_(names), drained_(drained), carrier_(carrier) {}
+    gathering(followed_addresses known, const std::vector<std::string>& drained, scheme carrier)
+        : names_(known.names), masters_(known.masters), drained_(drained), carrier_(carrier) {}
 
     void add(wanted_backend one) {
         const auto known = std::ranges::find_if(all_, [&](const wanted_backend& each) {
@@ -188,6 +205,21 @@ public:
         }
     }
 
+    void add_master(const backend_source& of) {
+        EDDY_ASSERT(!of.where && !of.master.empty());
+        if (masters_ == nullptr) return;
+        const auto now = masters_->master_of(of.master);
+        if (!now) return;
+        wanted_backend one{now->where};
+        one.name = fmt::format("{}/{}", of.name, eddy::proxy::host_and_port(now->where));
+        one.weight = of.weight;
+        one.is_backup = of.is_backup;
+        one.is_drained = is_drained(of);
+        // A client of a former master must not write to it.
+        one.keeps_clients = false;
+        add(std::move(one));
+    }
+
     bool is_drained(const backend_source& of) const {
         return std::ranges::find(drained_, of.name) != drained_.end();
     }
@@ -195,6 +227,7 @@ public:
 
 private:
     const eddy::proxy::followed_names* const names_;
+    const eddy::proxy::followed_masters* const masters_;
     const std::vector<std::string>& drained_;
     const scheme carrier_;
     std::vector<wanted_backend> all_;
@@ -221,12 +254,16 @@ served_addresses best_of(const served_addresses& all, std::string_view self, sch
 }  // namespace
 
 std::vector<wanted_backend> resolve(const std::vector<backend_source>& sources, const host& daemon,
-                                    std::string_view self, const eddy::proxy::followed_names* names,
+                                    std::string_view self, followed_addresses known,
                                     const std::vector<std::string>& drained, scheme carrier) {
-    gathering found(names, drained, carrier);
+    gathering found(known, drained, carrier);
     for (const backend_source& each : sources) {
         if (!each.service.empty()) {
             found.add_service(each);
+            continue;
+        }
+        if (!each.master.empty()) {
+            found.add_master(each);
             continue;
         }
         if (each.where) {

@@ -237,8 +237,8 @@ void datagram_proxy::update_sessions() {
     backends_ = eddy::proxy::update_backends(
         backends_,
         resolve(config_.all_backends(), *host_, {},
-                running_->watches ? &running_->watches->names() : nullptr, config_.drained,
-                config_.carrier()),
+                running_->watches ? running_->watches->known() : followed_addresses(),
+                config_.drained, config_.carrier()),
         1);
     running_->sessions.set({static_cast<std::size_t>(config_.max_connections), config_.idle_timeout,
                             config_.connect_timeout},

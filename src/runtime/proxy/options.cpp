@@ -38,21 +38,6 @@ using transport::scheme;
 /// Name servers at most.
 constexpr std::size_t max_name_servers = 8;
 
-/// True when a connection to `backend` would come back to the proxy itself, without end, as far as
-/// the texts of the addresses show.
-bool is_itself(const transport::address& backend, const transport::address& where) {
-    const bool has_datagrams = backend.kind == scheme::udp && where.kind == scheme::udp;
-    if (has_datagrams || (has_port(backend) && has_port(where))) {
-        if (backend.port != where.port || where.port == 0) return false;
-        const bool is_local =
-            backend.host == this_machine || backend.host == "localhost" || backend.host == "::1";
-        const bool serves_a_localhost = where.host == this_machine || where.host == "::1";
-        return backend.host == where.host || (is_local && where.host.empty()) ||
-               (backend.host == "localhost" && serves_a_localhost);
-    }
-    return backend.kind == where.kind && !backend.path.empty() && backend.path == where.path;
-}
-
 /// Refuses sources that are the proxy itself.
 outcome<> check_others(const std::vector<backend_source>& all, const config& serving,
                        std::string_view flag) {
@@ -78,6 +63,9 @@ outcome<std::vector<backend_source>> read_backends(const settings& chosen, const
             "commas");
     auto all = read_sources(text, "--backend", serving.carrier());
     if (!all) return all;
+    if (!serving.sentinels.all.empty())
+        if (auto named = name_masters(*all, "--backend"); !named)
+            return std::unexpected(std::move(named.error()));
     if (auto fine = check_others(*all, serving, "--backend"); !fine)
         return std::unexpected(std::move(fine.error()));
     return all;
@@ -87,15 +75,12 @@ outcome<std::vector<backend_source>> read_backups(const settings& chosen, const 
     auto all = read_sources(chosen.text("backup"), "--backup", serving.carrier());
     if (!all) return all;
     for (backend_source& each : *all) each.is_backup = true;
+    if (!serving.sentinels.all.empty())
+        if (auto named = name_masters(*all, "--backup"); !named)
+            return std::unexpected(std::move(named.error()));
     if (auto fine = check_others(*all, serving, "--backup"); !fine)
         return std::unexpected(std::move(fine.error()));
     return all;
-}
-
-/// Most bytes of content; none at 0.
-outcome<std::uint64_t> read_max_body(const settings& chosen, const config& /*of*/) {
-    const std::int64_t given = chosen.number("max-body");
-    return given == 0 ? UINT64_MAX : static_cast<std::uint64_t>(given);
 }
 
 /// The parts of a text that commas separate; none of an empty one.
@@ -107,6 +92,28 @@ std::vector<std::string> split(std::string_view text) {
         text.remove_prefix(std::min(end + 1, text.size()));
     }
     return all;
+}
+
+outcome<std::vector<transport::address>> read_sentinels(const settings& chosen,
+                                                        const config& /*of*/) {
+    std::vector<transport::address> all;
+    for (const std::string& each : split(chosen.text("sentinel"))) {
+        auto read = read_target(each, "--sentinel");
+        if (!read) return std::unexpected(std::move(read.error()));
+        if (std::ranges::find(all, *read) != all.end())
+            return refuse(400, fmt::format("--sentinel names {} twice", read->to_string()));
+        all.push_back(std::move(*read));
+    }
+    if (all.size() > eddy::proxy::max_sentinels)
+        return refuse(
+            400, fmt::format("--sentinel takes at most {} addresses", eddy::proxy::max_sentinels));
+    return all;
+}
+
+/// Most bytes of content; none at 0.
+outcome<std::uint64_t> read_max_body(const settings& chosen, const config& /*of*/) {
+    const std::int64_t given = chosen.number("max-body");
+    return given == 0 ? UINT64_MAX : static_cast<std::uint64_t>(given);
 }
 
 /// Names of backends, in any form in which --backend takes them.
@@ -357,6 +364,27 @@ bound_option<config> resolver_row() {
                                  "10.0.0.1:5353; by default those of /etc/resolv.conf",
                          .live = true},
                         read_name_servers);
+}
+
+/// Sentinels, for the masters among the backends: before these.
+bound_options<config> sentinel_rows() {
+    using eddy::proxy::sentinel_group;
+    return {row::read_by(nested(&config::sentinels, &sentinel_group::all),
+                         {.name = "sentinel",
+                          .value_name = "ADDRESS,...",
+                          .help = "Redis's Sentinels, HOST:PORT or tls://HOST:PORT, such as "
+                                  "10.0.0.1:26379,10.0.0.2:26379: the backend @NAME-master is the "
+                                  "master that they call NAME, and clients of the one before are "
+                                  "closed when it changes",
+                          .live = true,
+                          .is_uri = true},
+                         read_sentinels),
+            row::bound(nested(&config::sentinels, &sentinel_group::password),
+                       {.name = "sentinel-password",
+                        .value_name = "PASSWORD",
+                        .help = "password for the Sentinels",
+                        .live = true,
+                        .shown = [](const std::string&) { return std::string(hidden); }})};
 }
 
 /// The backends.
@@ -881,6 +909,10 @@ outcome<> check_effects(const settings& chosen, const config& read) {
     need(read.balance.chosen == strategy::hash, "--strategy hash", {"hash-by"});
     need(read.speaks != protocol::http || !read.backends.empty(), "--backend, whose lack it fills",
          {"backup"});
+    const bool has_masters = std::ranges::any_of(
+        read.all_backends(), [](const backend_source& each) { return !each.master.empty(); });
+    need(has_masters, "--backend @NAME-master", {"sentinel"});
+    need(!read.sentinels.all.empty(), "--sentinel", {"sentinel-password"});
     return fine;
 }
 
@@ -891,6 +923,16 @@ bound_options<config> http_rows() {
 
 /// Refuses options that have no effect on bytes.
 outcome<config> check_tcp(const settings& chosen, config read) {
+    for (route_source& each : read.routes) {
+        if (read.sentinels.all.empty()) break;
+        if (auto named = name_masters(each.backends, "--route"); !named)
+            return std::unexpected(std::move(named.error()));
+        for (const backend_source& its : each.backends)
+            if (!its.master.empty())
+                return refuse(400, fmt::format("--route {}: masters of Sentinels are followed for "
+                                               "--backend alone",
+                                               its.name));
+    }
     if (read.hashed_by.of != hash_source::kind::client)
         return refuse(400, "--hash-by path, field and cookie need --protocol http");
     for (const auto& each : http_rows())
@@ -933,13 +975,26 @@ outcome<config> check_udp(const settings& chosen, config read) {
 
 }  // namespace
 
+bool is_itself(const transport::address& backend, const transport::address& where) {
+    const bool has_datagrams = backend.kind == scheme::udp && where.kind == scheme::udp;
+    if (has_datagrams || (has_port(backend) && has_port(where))) {
+        if (backend.port != where.port || where.port == 0) return false;
+        const bool is_local =
+            backend.host == this_machine || backend.host == "localhost" || backend.host == "::1";
+        const bool serves_a_localhost = where.host == this_machine || where.host == "::1";
+        return backend.host == where.host || (is_local && where.host.empty()) ||
+               (backend.host == "localhost" && serves_a_localhost);
+    }
+    return backend.kind == where.kind && !backend.path.empty() && backend.path == where.path;
+}
+
 const bound_options<config>& option_rows() {
     static const bound_options<config> rows =
         joined({listening_rows<config>(
                     "serve on a URI instead: tcp://HOST:PORT, udp://HOST:PORT, unix:///PATH, "
                     "shm:///PATH, shm://:PORT or handoff:///PATH"),
-                secure_rows<config>(), protocol_rows(), backend_rows(), health_rows(),
-                health_result_rows(), ejection_rows(), client_rows(), http_rows()});
+                secure_rows<config>(), protocol_rows(), sentinel_rows(), backend_rows(),
+                health_rows(), health_result_rows(), ejection_rows(), client_rows(), http_rows()});
     return rows;
 }
 
@@ -954,6 +1009,8 @@ outcome<config> read_config(const settings& chosen) {
     if (auto fine = check_effects(chosen, read); !fine)
         return std::unexpected(std::move(fine.error()));
     if (read.speaks != protocol::http) return check_tcp(chosen, std::move(read));
+    if (chosen.given("sentinel"))
+        return refuse(400, "--sentinel is for --protocol tcp: what Sentinels watch speaks no HTTP");
     if (read.announces)
         return refuse(400,
                       "--send-proxy is for --protocol tcp: connections of http are shared by "
@@ -994,7 +1051,10 @@ outcome<> check_files(const config& of) {
             if (fine && each.where) fine = check_target_files(*each.where, flag);
         return fine;
     };
-    outcome<> fine = check(of.backends, "--backend");
+    outcome<> fine;
+    for (const transport::address& each : of.sentinels.all)
+        if (fine) fine = check_target_files(each, "--sentinel");
+    if (fine) fine = check(of.backends, "--backend");
     if (fine) fine = check(of.backups, "--backup");
     for (const route_source& each : of.routes)
         if (fine) fine = check(each.backends, "--route");

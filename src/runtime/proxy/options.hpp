@@ -7,6 +7,7 @@
 
 #include "base/problem.hpp"
 #include "proxy/balancer.hpp"
+#include "proxy/followed_masters.hpp"
 #include "proxy/health.hpp"
 #include "proxy/http/forwarder.hpp"
 #include "runtime/logs/access_log.hpp"
@@ -37,10 +38,11 @@ enum class protocol : std::uint8_t {
 /// Checked and converted. The keepalive of `rules` is that of backends, too.
 struct config : serving_config {
     protocol speaks = protocol::tcp;
-    std::vector<backend_source> backends;  ///< 1 to max_backends, all different
-    std::vector<backend_source> backups;   ///< the same, for want of them
-    std::vector<std::string> drained;      ///< names of backends
-    std::string name_servers;              ///< as resolver_options::servers; empty: the system's
+    std::vector<backend_source> backends;   ///< 1 to max_backends, all different
+    std::vector<backend_source> backups;    ///< the same, for want of them
+    std::vector<std::string> drained;       ///< names of backends
+    std::string name_servers;               ///< as resolver_options::servers; empty: the system's
+    eddy::proxy::sentinel_group sentinels;  ///< of the masters among backends; empty: none are
     eddy::proxy::balancing balance;
     eddy::proxy::health_rules health;
     eddy::proxy::hash_source hashed_by;
@@ -79,7 +81,11 @@ struct config : serving_config {
 /// Rows of the options, in the order of help.
 const bound_options<config>& option_rows();
 outcome<config> read_config(const settings& chosen);
-/// Checks that the files which backends of TLS need can be read now. The refusal names the file.
+/// True when a connection to `backend` would come back to a proxy at `where` without end, as far as
+/// the texts of the addresses show.
+bool is_itself(const transport::address& backend, const transport::address& where);
+/// Checks that the files which backends and Sentinels of TLS need can be read now. The refusal
+/// names the file.
 outcome<> check_files(const config& of);
 
 }  // namespace eddy::runtime::proxy

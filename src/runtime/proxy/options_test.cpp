@@ -5,6 +5,7 @@
 #include <eddy/shm/shm.hpp>
 
 #include "net/dns_server.hpp"
+#include "proxy/redis_fakes.hpp"
 #include "runtime/keepalive_probe.hpp"
 #include "runtime/options/option_effects.hpp"
 #include "runtime/options/row_checks.hpp"
@@ -24,6 +25,7 @@ namespace eddy::runtime::proxy {
 namespace {
 
 using namespace proxy::testing;
+namespace fakes = eddy::proxy::testing;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -337,6 +339,90 @@ task<void> names_are_looked_up_at_it(std::string type) {
     }
 }
 
+task<void> sentinels_name_the_master(std::string type) {
+    scope tasks(co_await current_source());
+    {
+        fakes::fake_cache a(tasks);
+        fakes::fake_cache b(tasks);
+        fakes::fake_sentinel one(tasks, a);
+        fakes::fake_sentinel two(tasks, b);
+        json options = with({{"backend", "@cache-master"}, {"sentinel", one.place()}});
+        subject s(type, options);
+        co_await s.start();
+        EXPECT_EQ(by_backend(s, "backend_up").count("@cache-master/" + a.place()), 1U);
+        options["sentinel"] = two.uri();
+        must_do(s->apply(s.parse(options)));
+        co_await until(
+            [&] { return by_backend(s, "backend_up").contains("@cache-master/" + b.place()); });
+        co_await s->stop(0s);
+        tasks.cancel();
+        co_await tasks.join();
+    }
+}
+
+task<void> sentinels_get_the_password(std::string type) {
+    scope tasks(co_await current_source());
+    {
+        fakes::fake_cache a(tasks);
+        fakes::fake_sentinel one(tasks, a);
+        one.password = "sesame";
+        json options = with({{"backend", "@cache-master"},
+                             {"sentinel", one.place()},
+                             {"sentinel_password", "wrong"}});
+        subject s(type, options);
+        co_await s.start();
+        EXPECT_TRUE(by_backend(s, "backend_up").empty());
+        EXPECT_TRUE(s.events.has(one.uri() + " has refused the password: WRONGPASS"));
+        options["sentinel_password"] = "sesame";
+        must_do(s->apply(s.parse(options)));
+        co_await until([&] { return !by_backend(s, "backend_up").empty(); });
+        co_await s->stop(0s);
+        tasks.cancel();
+        co_await tasks.join();
+    }
+}
+
+TEST(proxy_options, refusals_of_sentinels_give_the_reason) {
+    const auto of = [](json options) {
+        options["port"] = 7;
+        const auto parsed = settings::parse(table_of(option_rows()), options);
+        if (!parsed) return parsed.error().message;
+        const auto read = read_config(*parsed);
+        return read ? std::string() : read.error().message;
+    };
+    const auto at = [&](std::string sentinels, json more = json::object()) {
+        if (!more.contains("backend")) more["backend"] = "@x-master";
+        more["sentinel"] = std::move(sentinels);
+        return of(std::move(more));
+    };
+    EXPECT_EQ(at("10.0.0.1:26379,tls://s.example:26380,:26379"), "");
+    EXPECT_EQ(at(":1", {{"backend", "@a.b-c_9-master*3,:2"}}), "");
+    EXPECT_EQ(at(":1", {{"backend", ":2"}, {"backup", "@x-master"}}), "");
+    EXPECT_EQ(of({{"backend", "@x-master"}}), "") << "a group";
+    EXPECT_THAT(at("10.0.0.1"), HasSubstr("--sentinel cannot be \"10.0.0.1\": write HOST:PORT"));
+    EXPECT_THAT(at(":1,tcp://127.0.0.1:1"), HasSubstr("--sentinel names tcp://127.0.0.1:1 twice"));
+    EXPECT_THAT(at("udp://10.0.0.1:1"), HasSubstr("udp:// has no connections"));
+    EXPECT_THAT(at(":1", {{"backend", ":2"}}),
+                HasSubstr("--sentinel has no effect without --backend @NAME-master"));
+    EXPECT_THAT(at(":1", {{"backend", "@x"}}), HasSubstr("--sentinel has no effect"));
+    EXPECT_THAT(at(":1", {{"backend", "@-master"}}), HasSubstr("write @NAME-master"));
+    EXPECT_THAT(at(":1", {{"backend", "@a b-master"}}), HasSubstr("write @NAME-master"));
+    EXPECT_THAT(of({{"backend", ":1"}, {"sentinel_password", "x"}}),
+                HasSubstr("--sentinel-password has no effect without --sentinel"));
+    EXPECT_THAT(at(":1", {{"protocol", "http"}}), HasSubstr("--sentinel is for --protocol tcp"));
+    EXPECT_THAT(at(":1", {{"route", {"a.test=@x-master"}}}),
+                HasSubstr("followed for --backend alone"));
+    std::string many = ":1";
+    for (std::size_t i = 1; i < eddy::proxy::max_sentinels; ++i)
+        many += ",:" + std::to_string(i + 1);
+    EXPECT_EQ(at(many), "");
+    EXPECT_THAT(at(many + ",:99"), HasSubstr("--sentinel takes at most 16 addresses"));
+    json of_udp = {{"listen", "udp://:7"}, {"backend", ":1"}, {"sentinel", ":1"}};
+    const auto parsed = must_do(settings::parse(table_of(option_rows()), of_udp));
+    EXPECT_THAT(read_config(parsed).error().message,
+                HasSubstr("--sentinel has no effect with --listen udp://"));
+}
+
 TEST(proxy_options, refusals_give_the_reason) {
     const auto refusal = [](json options) {
         const auto parsed = settings::parse(table_of(option_rows()), options);
@@ -473,6 +559,11 @@ TEST(proxy_options, files_of_backends_are_checked_before_they_are_stored) {
     EXPECT_THAT(refusal({{"backend", ":1," + bad}}), HasSubstr(said));
     EXPECT_THAT(refusal({{"backend", ":1"}, {"backup", bad}}), HasSubstr(said));
     EXPECT_THAT(refusal({{"route", {"/a=" + bad}}}), HasSubstr(said));
+    const json followed = {{"protocol", "tcp"}, {"backend", "@x-master"}, {"sentinel", bad}};
+    const auto checked =
+        its.check_files(must_do(settings::parse(its.options, with(followed, {{"port", 7}}))));
+    ASSERT_FALSE(checked);
+    EXPECT_THAT(checked.error().message, HasSubstr("--sentinel tls://10.0.0.1:1?ca="));
 }
 
 TEST(proxy_options, each_is_read_into_its_member_and_changed_live) {
@@ -485,6 +576,7 @@ TEST(proxy_options, each_is_read_into_its_member_and_changed_live) {
     hashed["strategy"] = "hash";
     json checked = before;
     checked["health_check"] = "http";
+    const json followed = {{"unix", "/s"}, {"backend", "@x-master"}, {"sentinel", ":1"}};
     const temporary_folder folder;
     std::ofstream(folder.file("a.lua")) << "count = 1";
     json scripted = http;
@@ -494,6 +586,8 @@ TEST(proxy_options, each_is_read_into_its_member_and_changed_live) {
                           {"drain-backend", {before, {{"drain_backend", ":1"}}}},
                           {"hash-by", {hashed, {{"hash_by", "path"}}}},
                           {"resolver", {before, {{"resolver", "10.0.0.1"}}}},
+                          {"sentinel", {followed, {{"sentinel", ":2,:3"}}}},
+                          {"sentinel-password", {followed, {{"sentinel_password", "x"}}}},
                           {"health-path", {checked, {{"health_path", "/x"}}}},
                           {"health-status", {checked, {{"health_status", "204"}}}},
                           {"health-host", {checked, {{"health_host", "x"}}}},
@@ -550,6 +644,8 @@ effect_table proxy_effects() {
         {{"proxy", "shm-path"}, {shared_memory_is_served_beside_the_port, kernel}},
         {{"proxy", "backend"}, {backends_have_addresses_of_several_kinds, kernel}},
         {{"proxy", "resolver"}, {names_are_looked_up_at_it, kernel}},
+        {{"proxy", "sentinel"}, {sentinels_name_the_master}},
+        {{"proxy", "sentinel-password"}, {sentinels_get_the_password}},
         {{"proxy", "strategy"}, {the_strategy_chooses_backends}},
         {{"proxy", "connect-timeout"}, {backends_have_a_time_to_answer}},
         {{"proxy", "idle-timeout"}, {idle_tunnels_are_closed, sim}},

@@ -121,12 +121,11 @@ std::shared_ptr<balancer> proxy_server::balance(const std::vector<backend_source
                                                 std::string flag) {
     note_absent(sources);
     const bool has_tls_routes = !is_http() && !chosen().routes.empty();
-    const auto wanted =
-        resolve(sources, *daemon(), name(), watches_ ? &watches_->names() : nullptr,
-                chosen().drained, has_tls_routes ? transport::scheme::tls : transport::scheme::tcp);
-    backend_list known = before_;
-    known.insert(known.end(), backends_.begin(), backends_.end());
-    backend_list made = update_backends(known, wanted, worker_count(chosen()));
+    const auto wanted = resolve(sources, *daemon(), name(), known(), chosen().drained,
+                                has_tls_routes ? transport::scheme::tls : transport::scheme::tcp);
+    backend_list present = before_;
+    present.insert(present.end(), backends_.begin(), backends_.end());
+    backend_list made = update_backends(present, wanted, worker_count(chosen()));
     for (const balanced_backend& each : made) {
         const bool is_new = std::ranges::none_of(
             backends_, [&](const balanced_backend& b) { return b.its == each.its; });
@@ -142,6 +141,23 @@ void proxy_server::forget_backends() {
     before_.insert(before_.end(), backends_.begin(), backends_.end());
     backends_.clear();
     balancers_.clear();
+}
+
+/// After that: clients of backends that are wanted no more stay, or are closed.
+void proxy_server::forget_former_backends() {
+    for (const balanced_backend& each : before_) {
+        const bool is_wanted = std::ranges::any_of(
+            backends_, [&](const balanced_backend& now) { return now.its == each.its; });
+        if (!is_wanted && !each.keeps_clients) each.its->abandon();
+    }
+    before_.clear();
+}
+
+/// True for an address at which this proxy accepts clients.
+bool proxy_server::is_own_address(const transport::address& where) const {
+    transport::address own = chosen().where;
+    own.port = local().port();
+    return is_itself(where, own);
 }
 
 std::vector<backend_source> proxy_server::all_sources() const {
@@ -170,7 +186,7 @@ http_plan proxy_server::plan() {
         made.named = std::make_shared<const eddy::proxy::named_routes>(name_routes(routes));
         made.identity = {.name = name(), .port = local().port(), .daemon = daemon()};
     }
-    before_.clear();
+    forget_former_backends();
     made.rules = std::shared_ptr<const eddy::proxy::forwarding_rules>(
         std::static_pointer_cast<const config>(shared_config()), &chosen().forwarding);
     made.routes = std::make_shared<eddy::proxy::route_table>(std::move(routes));
@@ -192,8 +208,7 @@ eddy::proxy::named_routes proxy_server::name_routes(
     for (const balanced_backend& each : backends_) add(each.its->name(), {each});
     for (const backend_source& each : all_sources()) {
         if (made.contains(each.name)) continue;
-        const auto wanted = resolve({each}, *daemon(), name(),
-                                    watches_ ? &watches_->names() : nullptr, chosen().drained);
+        const auto wanted = resolve({each}, *daemon(), name(), known(), chosen().drained);
         add(each.name, update_backends(backends_, wanted, worker_count(chosen())));
     }
     return made;
@@ -211,7 +226,8 @@ tunnel_routes proxy_server::tunnel_plan() {
     if (!routes.empty())
         made.by_name = std::make_shared<eddy::proxy::tls_route_table>(std::move(routes));
     made.others = balance(chosen().all_backends(), "--backend");
-    before_.clear();
+    made.follows_masters = !chosen().sentinels.all.empty();
+    forget_former_backends();
     EDDY_ASSERT(made.others->all().size() <= backends_.size());
     return made;
 }
@@ -232,8 +248,11 @@ task<outcome<>> proxy_server::begin() {
     is_stopping_ = false;
     checks_.emplace(static_cast<eddy::proxy::health_observer&>(*this));
     checks_->set(chosen().health, backends_);
-    watches_.emplace(*daemon(), events(), [this] { update_workers(); });
-    watches_->follow(all_sources(), chosen().name_servers);  // the first changes come at once
+    watches_.emplace(
+        *daemon(), events(), [this] { update_workers(); },
+        [this](const transport::address& where) { return is_own_address(where); });
+    // The first changes come at once.
+    watches_->follow(all_sources(), chosen().name_servers, chosen().sentinels);
     // Before the first client, for a short time.
     co_await watches_->wait();
     if (!is_http() || !chosen().script) co_return outcome<>();
@@ -277,7 +296,7 @@ void proxy_server::update_workers() {
 }
 
 void proxy_server::apply_live() {
-    watches_->follow(all_sources(), chosen().name_servers);
+    watches_->follow(all_sources(), chosen().name_servers, chosen().sentinels);
     if (!watches_->is_waiting()) update_workers();
 }
 
@@ -330,6 +349,10 @@ std::string proxy_server::lack() const {
         if (!why.empty()) return fmt::format("no backend of {} serves: {}", each.flag, why);
     }
     return is_http() ? script_counts().fault(name()) : std::string();
+}
+
+std::string proxy_server::detail() const {
+    return watches_ ? watches_->masters_of(chosen().all_backends()) : std::string();
 }
 
 void proxy_server::add_counts(metrics& to) const {

@@ -40,6 +40,7 @@ private:
     task<void> end() override;
     void add_counts(metrics& to) const override;
     std::string lack() const override;
+    std::string detail() const override;
     script_tallies script_counts() const;
     task<outcome<bool>> reread_files() override;
     void apply_live() override;
@@ -55,6 +56,11 @@ private:
     http_plan plan();
     eddy::proxy::named_routes name_routes(const std::vector<eddy::proxy::route>& routes) const;
     tunnel_routes tunnel_plan();
+    void forget_former_backends();
+    bool is_own_address(const transport::address& where) const;
+    followed_addresses known() const noexcept {
+        return watches_ ? watches_->known() : followed_addresses();
+    }
     void note_down(const eddy::proxy::backend& which, std::string_view why) noexcept override;
     void note_up(const eddy::proxy::backend& which) noexcept override;
     void update_workers();

@@ -2,6 +2,7 @@
 #include "runtime/proxy/proxy_worker.hpp"
 
 #include <eddy/base/assert.hpp>
+#include <eddy/io/timeout.hpp>
 
 #include "base/files/descriptors.hpp"
 #include "net/network.hpp"
@@ -12,8 +13,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <new>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace eddy::runtime::proxy {
@@ -21,6 +25,13 @@ namespace eddy::runtime::proxy {
 using eddy::proxy::backend_counters;
 using eddy::proxy::backend_use;
 using eddy::proxy::balancer;
+
+namespace {
+
+/// Time before a client without a master tries the last one again: it may have been restarted.
+constexpr duration master_retry_pause = std::chrono::milliseconds(500);
+
+}  // namespace
 
 /// A client and its connection to a backend; it lives in the coroutine that serves it.
 class proxy_worker::client final : public serving::connection, public eddy::proxy::tunnel_owner {
@@ -45,6 +56,7 @@ public:
 
     backend_use to;
     stream back;
+    const eddy::proxy::backend* trying = nullptr;  // while a connection to it is being made
 
 private:
     proxy_worker& of_;
@@ -73,6 +85,13 @@ void proxy_worker::apply(const config& chosen, tunnel_routes routes) {
     copy_live(option_rows(), chosen, config_);
     routes_ = std::move(routes);
     clients_.set_limits(limits());
+    clients_.for_each([](serving::connection& each) {
+        auto& its = static_cast<client&>(each);
+        if (its.to && its.to->is_abandoned()) its.close();
+        if (its.trying != nullptr && its.trying->is_abandoned()) its.interrupt();
+    });
+    changed_.set();
+    changed_.reset();
 }
 
 void proxy_worker::take(stream accepted, serving::connection_slot slot) {
@@ -152,8 +171,8 @@ byte_buffer proxy_worker::announcement(const client& c) const {
     return made;
 }
 
-/// Connects the client to the first backend that takes it. False: none did, or the client was
-/// closed meanwhile.
+/// Connects the client to the first backend that takes it; to the next master, if that is known in
+/// time. False: none did, or the client was closed meanwhile.
 task<bool> proxy_worker::open(client& c, std::shared_ptr<balancer> backends) {
     if (!descriptors::has_room(descriptors::use::client)) {
         ++counted_.errors;
@@ -162,6 +181,39 @@ task<bool> proxy_worker::open(client& c, std::shared_ptr<balancer> backends) {
                      "-n) or lower --max-connections");
         co_return false;
     }
+    const bool is_for_all = backends == routes_.others;
+    const time_point end = loop::current().after(config_.connect_timeout);
+    for (;;) {
+        const bool is_open = co_await try_each(c, backends);
+        if (is_open || c.cancel.requested()) co_return is_open;
+        if (!is_for_all || !routes_.follows_masters) break;
+        const bool is_in_time = co_await next_routes(backends, end);
+        if (c.cancel.requested()) co_return false;
+        if (!is_in_time) break;
+        backends = routes_.others;
+    }
+    ++counted_.errors;
+    std::string_view why = "no backend took a connection";
+    if (backends->all().empty())
+        why = is_for_all && routes_.follows_masters ? "no master is known"
+                                                    : "no route is for its name";
+    note_failure(unreached_, "a client was closed: ", why);
+    co_return false;
+}
+
+/// Awaits other routes than the tried ones, or a pause before these are tried again. False at the
+/// end.
+task<bool> proxy_worker::next_routes(std::shared_ptr<balancer> tried, time_point end) {
+    loop& here = loop::current();
+    if (here.now() >= end) co_return false;
+    if (routes_.others != tried) co_return true;
+    const time_point again = std::min(here.after(master_retry_pause), end);
+    const result<> changed = co_await with_deadline(again, changed_.wait());
+    co_return changed.has_value() || changed.error() == errc::timed_out;
+}
+
+/// Connects the client to one backend after the other. False: none took it.
+task<bool> proxy_worker::try_each(client& c, std::shared_ptr<balancer> backends) {
     eddy::proxy::selection_key key;
     if (backends->hashes()) key.hash = eddy::proxy::hash_key(host_text(c.socket.peer()));
     balancer::selection order = backends->select(key);
@@ -170,8 +222,13 @@ task<bool> proxy_worker::open(client& c, std::shared_ptr<balancer> backends) {
         backend_use next = order.next(here.now());
         if (!next) break;
         backend_counters& counted = next->counted_by(index_);
+        c.trying = &*next;
         result<stream> made =
             co_await eddy::proxy::connect(*next, config_.connect_timeout, config_.rules.keepalive);
+        c.trying = nullptr;
+        const bool is_interrupted = c.take_interruption(tasks_.source());
+        // It was the master when this began.
+        if (next->is_abandoned() && (made || is_interrupted)) continue;
         if (made) {
             ++counted.connections;
             if (backends->note_success(*next, here.now()))
@@ -186,10 +243,6 @@ task<bool> proxy_worker::open(client& c, std::shared_ptr<balancer> backends) {
             events_.write(fmt::format("backend {} is down: it took no connections", next->name()));
         note_failure(failed_backends_, "a backend failed: ", explained(*next, made.error()));
     }
-    ++counted_.errors;
-    note_failure(
-        unreached_, "a client was closed: ",
-        backends->all().empty() ? "no route is for its name" : "no backend took a connection");
     co_return false;
 }
 

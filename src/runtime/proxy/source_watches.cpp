@@ -31,16 +31,18 @@ void write(serving::journal& to, fmt::format_string<Values...> text, Values&&...
 }  // namespace
 
 source_watches::source_watches(host& daemon, serving::journal& events,
-                               std::function<void()> on_change)
+                               std::function<void()> on_change, own_address is_self)
     : daemon_(daemon),
       events_(events),
       on_change_(std::move(on_change)),
-      dns_(static_cast<eddy::proxy::name_observer&>(*this), lookup_at({})) {}
+      is_self_(std::move(is_self)),
+      dns_(static_cast<eddy::proxy::name_observer&>(*this), lookup_at({})),
+      masters_(static_cast<eddy::proxy::master_observer&>(*this)) {}
 
 source_watches::~source_watches() { EDDY_ASSERT(tasks_.children() == 0); }
 
-void source_watches::follow(const std::vector<backend_source>& sources,
-                            const std::string& servers) {
+void source_watches::follow(const std::vector<backend_source>& sources, const std::string& servers,
+                            eddy::proxy::sentinel_group sentinels) {
     if (servers != servers_) {
         dns_.set_lookup(lookup_at(servers));
         servers_ = servers;
@@ -56,6 +58,12 @@ void source_watches::follow(const std::vector<backend_source>& sources,
         write(events_, "there are more names of backends than {}; the others are not followed",
               followed_names::max_names);
     has_noted_limit_ = !has_room;
+    std::vector<std::string> masters;
+    for (const backend_source& each : sources)
+        if (!each.master.empty()) masters.push_back(each.master);
+    if (masters.empty()) sentinels = {};
+    const bool has_room_for_masters = masters_.follow(masters, std::move(sentinels));
+    EDDY_ASSERT(has_room_for_masters);  // a proxy has no more backends
     follow_runtimes(sources);
 }
 
@@ -70,7 +78,7 @@ void source_watches::follow_runtimes(const std::vector<backend_source>& sources)
             continue;
         }
         runtimes_.push_back(each.name);
-        tasks_.spawn(wait(std::move(*watch)));
+        tasks_.spawn(follow_runtime(std::move(*watch)));
     }
 }
 
@@ -78,10 +86,16 @@ task<void> source_watches::end() {
     tasks_.cancel();
     co_await tasks_.join();
     co_await dns_.end();
+    co_await masters_.end();
+}
+
+task<void> source_watches::wait() {
+    co_await dns_.wait();
+    co_await masters_.wait();
 }
 
 /// Until it is cancelled, or ends with the instance.
-task<void> source_watches::wait(address_watch addresses) {
+task<void> source_watches::follow_runtime(address_watch addresses) {
     for (;;) {
         const auto changed = co_await addresses.changed();
         if (!changed) co_return;
@@ -91,6 +105,50 @@ task<void> source_watches::wait(address_watch addresses) {
 
 void source_watches::notify() {
     if (!is_waiting()) on_change_();
+}
+
+// ---- masters
+
+bool source_watches::is_own(const transport::address& where) const {
+    return is_self_ && is_self_(where);
+}
+
+void source_watches::note_changed_masters() { notify(); }
+
+void source_watches::note_master(std::string_view name, const eddy::proxy::known_master& now,
+                                 const transport::address* before) noexcept {
+    write(events_, "backend @{}-master is {}, says the Sentinel {}", name,
+          eddy::proxy::host_and_port(now.where), now.source);
+    if (before != nullptr)
+        write(events_, "connections to {}, the master before, are closed",
+              eddy::proxy::host_and_port(*before));
+}
+
+void source_watches::note_no_master(std::string_view name, std::string_view why,
+                                    bool has_master) noexcept {
+    write(events_, "backend @{}-master: {}; {}", name, why,
+          has_master ? "the last master stays in use" : "it has no address yet");
+}
+
+void source_watches::note_lost_sentinel(std::string_view why) noexcept {
+    write(events_, "a Sentinel is lost: {}; the next one is asked", why);
+}
+
+void source_watches::note_found_sentinel(std::string_view sentinel) noexcept {
+    write(events_, "the Sentinel {} answers again", sentinel);
+}
+
+std::string source_watches::masters_of(const std::vector<backend_source>& sources) const {
+    std::string text;
+    for (const backend_source& each : sources) {
+        if (each.master.empty()) continue;
+        const auto now = masters_.master_of(each.master);
+        if (!text.empty()) text += ", ";
+        text += now ? fmt::format("{} is {} ({})", each.name,
+                                  eddy::proxy::host_and_port(now->where), now->source)
+                    : fmt::format("{} is unknown", each.name);
+    }
+    return text;
 }
 
 // ---- names in DNS

@@ -187,10 +187,11 @@ void script_version::give_back(std::unique_ptr<script_call> call) noexcept {
 
 std::unique_ptr<script_call> script_version::begin(std::size_t callback,
                                                    std::span<const script_argument> arguments,
-                                                   const script::call_end*& end) {
+                                                   const script::call_end*& end,
+                                                   script::turn when) {
     std::unique_ptr<script_call> call = take();
     call->prepare(callback, arguments);
-    end = host_.try_run(*call);
+    end = host_.try_run(*call, when);
     if (end == nullptr) {
         call->own();
         return call;

@@ -130,7 +130,8 @@ public:
     /// until the next call. Otherwise finish() must be awaited, within tasks().
     std::unique_ptr<script_call> begin(std::size_t callback,
                                        std::span<const script_argument> arguments,
-                                       const script::call_end*& end);
+                                       const script::call_end*& end,
+                                       script::turn when = script::turn::in_order);
     /// The same with arguments that are copied where the call does not begin at once.
     std::unique_ptr<script_call> begin_with(std::size_t callback, const pushed_arguments& arguments,
                                             const script::call_end*& end);
@@ -260,8 +261,9 @@ public:
     /// As script_version's, of the present version.
     std::unique_ptr<script_call> begin(std::size_t callback,
                                        std::span<const script_argument> arguments,
-                                       const script::call_end*& end) {
-        return now_->begin(callback, arguments, end);
+                                       const script::call_end*& end,
+                                       script::turn when = script::turn::in_order) {
+        return now_->begin(callback, arguments, end, when);
     }
     std::unique_ptr<script_call> begin_with(std::size_t callback, const pushed_arguments& arguments,
                                             const script::call_end*& end) {

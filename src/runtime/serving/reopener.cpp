@@ -5,7 +5,7 @@
 #include <eddy/base/random.hpp>
 #include <eddy/io/loop.hpp>
 
-#include "runtime/backoff.hpp"
+#include "io/tasks/backoff.hpp"
 
 #include <new>
 #include <utility>

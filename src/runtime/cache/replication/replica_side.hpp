@@ -9,7 +9,7 @@
 
 #include "base/problem.hpp"
 #include "cache/replication/replication.hpp"
-#include "runtime/backoff.hpp"
+#include "io/tasks/backoff.hpp"
 #include "runtime/cache/replication/master_side.hpp"
 
 #include <cstdint>

@@ -4,7 +4,7 @@
 #include <eddy/base/assert.hpp>
 #include <eddy/io/scope.hpp>
 
-#include "runtime/line_splitter.hpp"
+#include "base/text/line_splitter.hpp"
 
 namespace eddy::runtime::server {
 

@@ -390,10 +390,15 @@ private:
     /// Runs the callbacks of an event from `which` on. False while one of them waits, and where the
     /// client is forgotten.
     bool proceed(script_client& of, std::size_t which, std::string_view text) {
+        script::turn when = script::turn::in_order;
+        if (which == on_client_message && of.overtaking > 0) {
+            --of.overtaking;
+            when = script::turn::overtaking;
+        }
         for (which = defined_from(which); which != no_callback;
              which = defined_from(next_of(which))) {
             const script::call_end* end = nullptr;
-            auto call = script_.begin(which, arguments_of(which, of, text), end);
+            auto call = script_.begin(which, arguments_of(which, of, text), end, when);
             if (call) return wait_for(of, which, std::move(call), text);
             if (!passes(of, which, *end)) return true;
         }
@@ -455,6 +460,7 @@ private:
     void end_event(script_client& of) {
         EDDY_ASSERT(of.is_busy);
         of.is_busy = false;
+        of.overtaking = max_overtaking;
         while (!of.waiting.empty() && !of.is_refused && !of.is_leaving) {
             const std::string text = std::move(of.waiting.front());
             of.waiting.erase(of.waiting.begin());

@@ -73,6 +73,7 @@ struct script_client {
     std::shared_ptr<client_route> route = nullptr;  ///< its messages go there
     std::uint64_t pipe = 0;                         ///< or to that client
     std::vector<std::string> waiting;               ///< messages: see max_waiting_messages
+    std::size_t overtaking = 0;                     ///< messages left: see max_overtaking
     /// Fields of the request that has made it a WebSocket; null for others.
     std::unique_ptr<const http1::header_list> web_fields;
 
@@ -81,6 +82,11 @@ struct script_client {
     std::uint32_t unsent_count = 0;
     bool is_dirty = false;
 };
+
+/// Messages of a client that has waited for its turn among the calls of others: they are handled
+/// with that turn. Were it one, all clients would wait for each message, and none be answered by
+/// two messages at a time, for as long as any of them has more to say. As many as a read has.
+inline constexpr std::size_t max_overtaking = 512;
 
 /// Receivers on other loops.
 struct script_receivers {

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace eddy::runtime {
+namespace eddy {
 
 /// The length of a pause doubles from `first` to `longest`. Each pause is drawn from the upper half
 /// of its length, so that many clients that a server has closed do not come back at once. One
@@ -37,4 +37,4 @@ private:
     random_generator random_;
 };
 
-}  // namespace eddy::runtime
+}  // namespace eddy

@@ -1,11 +1,11 @@
 // Tests of the lengths of pauses.
-#include "runtime/backoff.hpp"
+#include "io/tasks/backoff.hpp"
 
 #include "base/test_seed.hpp"
 
 #include <gtest/gtest.h>
 
-namespace eddy::runtime {
+namespace eddy {
 namespace {
 
 using namespace std::chrono_literals;
@@ -31,4 +31,4 @@ TEST(backoff, two_do_not_keep_step) {
 }
 
 }  // namespace
-}  // namespace eddy::runtime
+}  // namespace eddy

@@ -2,13 +2,14 @@
 // it skipped.
 #pragma once
 
+#include <eddy/base/assert.hpp>
 #include <eddy/base/byte_buffer.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <string_view>
 
-namespace eddy::runtime {
+namespace eddy {
 
 /// The result depends on the bytes alone, not on the pieces in which they come. Memory: one line of
 /// the largest size. One thread.
@@ -41,9 +42,14 @@ public:
         if (!begun_.empty()) take("\n", longest, each);
     }
 
+    /// Bytes kept of a line that has not ended: more than `longest` only if it is too long, but for
+    /// the "\r" of its end.
+    std::size_t begun() const noexcept { return begun_.size(); }
+
 private:
     /// Keeps of a line what shows that it is too long, with the "\r" of its end: two bytes more.
     void begin(std::string_view piece, std::size_t longest) {
+        EDDY_ASSERT(!piece.ends_with('\n'));
         const std::size_t most = longest + 2;
         begun_.append(piece.substr(0, most - std::min(begun_.size(), most)));
     }
@@ -51,4 +57,4 @@ private:
     byte_buffer begun_;
 };
 
-}  // namespace eddy::runtime
+}  // namespace eddy

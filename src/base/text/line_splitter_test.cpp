@@ -1,5 +1,5 @@
 // Tests of lines that come in pieces, and of lines that are too long.
-#include "runtime/line_splitter.hpp"
+#include "base/text/line_splitter.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace eddy::runtime {
+namespace eddy {
 namespace {
 
 using ::testing::ElementsAre;
@@ -40,6 +40,17 @@ TEST(line_splitter, the_end_is_no_line) {
     EXPECT_THAT(lines_of("abcde", 4, 1), ElementsAre("abcd~"));
 }
 
+TEST(line_splitter, keeps_so_much_of_a_line_that_does_not_end) {
+    line_splitter splitter;
+    const auto ignore = [](std::string_view, bool) {};
+    splitter.take("ab\ncd", 4, ignore);
+    EXPECT_EQ(splitter.begun(), 2u);
+    for (int i = 0; i < 100; ++i) splitter.take("efgh", 4, ignore);
+    EXPECT_EQ(splitter.begun(), 6u);
+    splitter.take("\n", 4, ignore);
+    EXPECT_EQ(splitter.begun(), 0u);
+}
+
 TEST(line_splitter, the_limit_may_change_within_a_line) {
     std::vector<std::string> lines;
     const auto add = [&](std::string_view line, bool is_cut) {
@@ -52,4 +63,4 @@ TEST(line_splitter, the_limit_may_change_within_a_line) {
 }
 
 }  // namespace
-}  // namespace eddy::runtime
+}  // namespace eddy
