@@ -25,9 +25,6 @@ constexpr int polls_a_beat = 4;
 /// Time that a joining member may take to make sure of its name, in times of silence.
 constexpr int patience = 3;
 
-/// A notification may come between the two files of a change.
-constexpr duration settling = std::chrono::milliseconds(20);
-
 std::string quoted_name(std::string_view name) { return in_quotes(name, max_name); }
 
 /// Where a member is, for people: " at db1.example".
@@ -375,8 +372,7 @@ task<bool> beat_membership::wait_for_read() {
     const auto first = co_await select(here.sleep_until(last_read_ + pause), changed_.wait());
     if (!is_good(first)) co_return false;
     if (first.index() == 1) {
-        const time_point soon = here.after(settling);
-        const result<> slept = co_await here.sleep_until(std::max(soon, last_read_ + rules_.pause));
+        const result<> slept = co_await here.sleep_until(last_read_ + rules_.pause);
         if (!slept) co_return false;
     }
     changed_.reset();

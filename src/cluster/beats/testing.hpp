@@ -33,7 +33,7 @@ template <class Rules>
 Rules quick_rules() {
     Rules made;
     made.beat = 40ms;
-    made.silence = 600ms;
+    made.silence = 1s;
     made.poll = 40ms;
     made.pause = 10ms;
     return made;

@@ -2,6 +2,7 @@
 // and a cluster of a thousand members.
 #include "cluster/memory/memory_membership.hpp"
 
+#include "base/test_rounds.hpp"
 #include "cluster/beats/testing.hpp"
 #include "cluster/member_codec.hpp"
 
@@ -569,7 +570,7 @@ INSTANTIATE_TEST_SUITE_P(cluster, chaos, ::testing::Values(io_backend_kind::sim)
                          eddy::testing::io_backend_name);
 
 TEST_P(chaos, ends_in_one_view) {
-    for (int run_number = 0; run_number < 20; ++run_number) {
+    for (int run_number = 0; run_number < eddy::testing::rounds(20); ++run_number) {
         run_with_threads([&]() -> task<void> {
             for (const char* const name : {"a", "b", "c", "d", "e", "f"}) co_await join(add(name));
             shared.set_faults({.min_delay = 0ms, .max_delay = 100ms, .lost = 0.1});
