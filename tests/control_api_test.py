@@ -71,11 +71,12 @@ class ControlApi(harness.EddyTest):
         with open(DOCUMENT, encoding="utf-8") as file:
             document = json.load(file)
         schemas = Schemas(document)
-        daemon = self.daemon()
+        alone = self.daemon()
+        daemon = self.daemon(flags=["--name", "here", "--cluster", self.folder(), "--advertise", "127.0.0.1"])
         seen = set()
 
-        def ask(method, target, path, body=None, status=200):
-            got, answer = daemon.request(method, target, body)
+        def ask(method, target, path, body=None, status=200, of=daemon):
+            got, answer = of.request(method, target, body)
             self.assertEqual(got, status, answer)
             operation = document["paths"][path][method.lower()]
             self.assertIn(str(status), operation["responses"], f"{method} {path}")
@@ -92,6 +93,8 @@ class ControlApi(harness.EddyTest):
         ask("GET", "/v1/daemon", "/v1/daemon")
         ask("GET", "/v1/types", "/v1/types")
         ask("GET", "/v1/events?follow=perhaps", "/v1/events", status=400)
+        for path in ("", "/runtimes", "/groups", "/events", "/members/{name}"):
+            ask("GET", "/v1/cluster" + path.format(name="here"), "/v1/cluster" + path, status=404, of=alone)
         for type_name in ("server", "cache"):
             port = free_port()
             body = {"type": type_name, "name": type_name, "options": {"port": port}, "start": True}
@@ -165,6 +168,17 @@ class ControlApi(harness.EddyTest):
             self.assertEqual(schemas.errors({"$ref": "#/components/schemas/event"}, json.loads(line)), [])
         self.assertEqual(len({json.loads(line)["event"] for line in lines} & {"created", "started", "stopped", "failed",
                                                                                "edited", "restarted", "removed"}), 7)
+        eventually(lambda: daemon.request("GET", "/v1/cluster")[1]["joined"], "it has joined")
+        eventually(lambda: daemon.request("GET", "/v1/cluster/groups")[1]["groups"], "the group of the server is there")
+        self.assertEqual(ask("GET", "/v1/cluster", "/v1/cluster")["members"][0]["name"], "here")
+        ask("GET", "/v1/cluster/members/here", "/v1/cluster/members/{name}")
+        ask("GET", "/v1/cluster/members/there", "/v1/cluster/members/{name}", status=404)
+        self.assertEqual([each["name"] for each in ask("GET", "/v1/cluster/runtimes?match=here/cac*", "/v1/cluster/runtimes")["runtimes"]],
+                         ["cache"])
+        ask("GET", "/v1/cluster/groups?match=g", "/v1/cluster/groups")
+        ask("GET", "/v1/cluster/events?follow=x", "/v1/cluster/events", status=400)
+        for line in ask("GET", "/v1/cluster/events?follow=false", "/v1/cluster/events").splitlines():
+            self.assertEqual(schemas.errors({"$ref": "#/components/schemas/event"}, json.loads(line)), [])
         ask("POST", "/v1/daemon/reload", "/v1/daemon/reload")
         ask("POST", "/v1/daemon/upgrade", "/v1/daemon/upgrade", {"program": "no/path"}, 400)
         ask("GET", "/metrics", "/metrics")

@@ -101,6 +101,14 @@ class DaemonFlags(FlagTest):
             daemon.must("stop", "r")
             self.assertEqual(stuck.recv(1), b"")
 
+    @effect_of("daemon", "cluster", "advertise", "label")
+    def test_cluster(self):
+        # The rest is in cluster_test.py.
+        daemon = self.daemon(flags=["--name", "a", "--cluster", self.folder(), "--advertise", "db.example", "--label", "spare"])
+        eventually(lambda: daemon.json("cluster", "ls")["joined"], "it is a member")
+        member = daemon.json("cluster", "ls")["members"][0]
+        self.assertEqual((member["name"], member["host"], member["label"]), ("a", "db.example", "spare"))
+
     @effect_of("daemon", "upgrade", "with", "upgrade-timeout")
     def test_daemon_upgrade(self):
         daemon = self.daemon()
@@ -440,6 +448,10 @@ class CommandFlags(FlagTest):
                 with open(os.path.join(folder, "eddy.toml"), "w", encoding="utf-8") as file:
                     file.write("stack = \"x\"\n[server.a]\nport = 0\n")
                 self.assert_refused(daemon.run(command, folder, "--socket", "/nowhere/s.sock"), 2, "/nowhere/s.sock")
+            elif command == "cluster":
+                for child in (["ls"], ["ps"], ["group"], ["show", "a"], ["stats"], ["watch"]):
+                    self.assertIn(f"Usage: eddy cluster {child[0]}", daemon.must("cluster", child[0], "--help"))
+                    self.assert_refused(daemon.run("cluster", *child, "--socket", "/nowhere/s.sock"), 2, "/nowhere/s.sock")
             elif command not in ("daemon", "stream-daemon", "bench", "lua", "version", "validate", "completion"):
                 result = daemon.run(command, *(["a", "b"] if command == "rename" else ["a"] if command not in ("ls", "ps", "events", "console", "top") else []),
                                     *(["cache"] if command == "create" else []),

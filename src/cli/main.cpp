@@ -7,6 +7,8 @@
 #include "cli/commands/commands.hpp"
 #include "cli/local_path.hpp"
 #include "cli/program.hpp"
+#include "daemon/cluster/engines.hpp"
+#include "daemon/cluster/own_member.hpp"
 #include "daemon/daemon.hpp"
 #include "daemon/stacks/stack_check.hpp"
 #include "daemon/stream_daemon/stream_daemon.hpp"
@@ -133,8 +135,9 @@ bool read_ring(const arguments& given, eddy::daemon::daemon_options& into) {
 
 /// `eddy daemon --upgrade`: asks the running daemon.
 int upgrade_daemon(const context& with, const arguments& given) {
-    for (const std::string_view each : {"state", "io-backend", "loops", "max-runtimes",
-                                        "metrics-port", "name", "drain", "log-level"}) {
+    for (const std::string_view each :
+         {"state", "io-backend", "loops", "max-runtimes", "metrics-port", "name", "cluster",
+          "advertise", "label", "drain", "log-level"}) {
         if (!given.has(each)) continue;
         complain(
             fmt::format("--{} has no effect with --upgrade: the new daemon has the flags of "
@@ -172,6 +175,35 @@ bool read_limit(const arguments& given, eddy::daemon::daemon_options& options) {
     return true;
 }
 
+/// Reads --cluster and the flags beside it; false after a complaint.
+bool read_cluster(const arguments& given, eddy::daemon::daemon_options& into) {
+    if (!given.has("cluster")) {
+        for (const std::string_view each : {"advertise", "label"}) {
+            if (!given.has(each)) continue;
+            complain(fmt::format("--{} goes with --cluster", each));
+            return false;
+        }
+        return true;
+    }
+    eddy::daemon::cluster_options made;
+    made.engine = given.value("cluster");
+    if (!made.engine.empty() && !eddy::daemon::is_engine_uri(made.engine) &&
+        !take_path(made.engine, eddy::cli::absolute_path(made.engine)))
+        return false;
+    made.advertise = given.value("advertise");
+    made.label = given.value("label");
+    if (given.has("advertise") && made.advertise.empty()) {
+        complain("--advertise is empty: write the name or address of this machine");
+        return false;
+    }
+    if (auto valid = eddy::daemon::check_cluster_options(made, into.name); !valid) {
+        complain(valid.error().message);
+        return false;
+    }
+    into.cluster = std::move(made);
+    return true;
+}
+
 int run_daemon(context& with, const arguments& given) {
     if (given.has("upgrade")) return upgrade_daemon(with, given);
     for (const std::string_view each : {"with", "upgrade-timeout"}) {
@@ -190,6 +222,7 @@ int run_daemon(context& with, const arguments& given) {
     options.name = given.has("name") ? std::string(given.value("name")) : host_name();
     options.types = eddy::runtime::types();
     options.socket_group = given.value("socket-group");
+    if (!read_cluster(given, options)) return eddy::cli::exit_bad_input;
 
     const auto io_backend = eddy::parse_io_backend_kind(given.value("io-backend", "auto"));
     if (!io_backend || *io_backend == eddy::io_backend_kind::sim) {
@@ -255,6 +288,22 @@ std::vector<eddy::cli::flag> upgrade_flags() {
          .default_value = "30s"}};
 }
 
+std::vector<eddy::cli::flag> cluster_flags() {
+    return {
+        {.name = "cluster",
+         .value_name = "DIR|URI",
+         .help = "be a member of the cluster of daemons that share this folder, or an etcd "
+                 "(etcd://HOST:PORT,...), under --name: "
+                 "`eddy cluster ls` shows all, and proxies find the groups of all"},
+        {.name = "advertise",
+         .value_name = "HOST",
+         .help = "--cluster: name or address at which the others reach this machine; by default "
+                 "its first address"},
+        {.name = "label",
+         .value_name = "LABEL",
+         .help = "--cluster: a word about this member that the others see, such as its room"}};
+}
+
 eddy::cli::command daemon_command() {
     eddy::cli::command c;
     c.name = "daemon";
@@ -310,9 +359,11 @@ eddy::cli::command daemon_command() {
          .help = "least level of the log on standard error",
          .default_value = "info",
          .choices = {"debug", "info", "warn", "error"}}};
+    std::ranges::move(cluster_flags(), std::back_inserter(c.flags));
     std::ranges::move(upgrade_flags(), std::back_inserter(c.flags));
     c.examples = {{"eddy daemon &", ""},
                   {"eddy --socket /tmp/b.sock daemon --state /tmp/b", "a second one beside it"},
+                  {"eddy daemon --name a --cluster /srv/eddy", "one of several machines"},
                   {"eddy daemon --upgrade", "after apt upgrade: no connection is refused"}};
     c.more =
         "It prints one line when it is ready. SIGTERM lets connections finish and ends it;\n"

@@ -101,6 +101,9 @@ public:
     /// Leaves: the others drop this member at once, where they can be reached. Stops all work; what
     /// waits in changed() ends.
     virtual task<void> end() = 0;
+    /// In place of end(): stops all work, and stays a member, since another process takes its place
+    /// with the same id, as in an upgrade. An engine that cannot do that leaves.
+    virtual task<void> pass_on() { return end(); }
 };
 
 }  // namespace eddy::cluster

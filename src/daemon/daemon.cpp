@@ -16,6 +16,8 @@
 #include "base/files/socket_owner.hpp"
 #include "base/log_colour.hpp"
 #include "base/text/terminal_text.hpp"
+#include "daemon/cluster/cluster_service.hpp"
+#include "daemon/cluster/engines.hpp"
 #include "daemon/console/console.hpp"
 #include "daemon/control/control_api.hpp"
 #include "daemon/control/control_server.hpp"
@@ -70,6 +72,9 @@ constexpr duration script_patience = std::chrono::seconds(2);
 /// Time for control connections to get their answers after an upgrade.
 constexpr duration last_answer_time = std::chrono::seconds(2);
 constexpr duration last_answer_pause = std::chrono::milliseconds(5);
+/// Time for a cluster to answer before runtimes start. One that is away is joined later; a name
+/// that another member has is refused within it.
+constexpr duration join_patience = std::chrono::milliseconds(1500);
 /// Between two looks at changes that are under way, before an upgrade.
 constexpr duration changes_pause = std::chrono::milliseconds(10);
 
@@ -181,6 +186,10 @@ private:
     task<outcome<upgrade_report>> try_upgrade(upgrade_request wanted);
     task<void> pass_on(int to);
     task<void> pass_on_service(int to);
+    task<outcome<>> join_cluster();
+    void take_membership_over();
+    cluster_service::engine_factory engine_of_cluster() const;
+    void refuse_membership(problem why);
     void own_sockets() noexcept;
     void share_sockets() noexcept;
     void take_console_over();
@@ -204,9 +213,10 @@ private:
     bool is_stopping_ = false;
     std::optional<incoming_upgrade> incoming_;  // it took another daemon's place
     std::unique_ptr<outgoing_upgrade> outgoing_;
-    bool is_passed_on_ = false;  // to the process of an upgrade
-    cancel_source passed_on_;    // requested then
-    scope* services_ = nullptr;  // while it serves
+    bool is_passed_on_ = false;            // to the process of an upgrade
+    std::optional<problem> refusal_ = {};  // of the cluster, which does not take this daemon
+    cancel_source ended_;                  // requested in both cases
+    scope* services_ = nullptr;            // while it serves
     int rereads_ = 0;
     blocking_pool disk_;
     std::unique_ptr<loop> loop_;
@@ -217,6 +227,7 @@ private:
     std::unique_ptr<reporting_handler> reported_api_;
     std::unique_ptr<console> console_;
     std::unique_ptr<metrics_page> metrics_;
+    std::unique_ptr<cluster_service> cluster_;  // null: it is in none
     std::unique_ptr<control_server> control_;
     const runtime::control_access own_access_ = own_access();
     std::unique_ptr<keyed_handler> own_handler_;
@@ -313,6 +324,11 @@ int daemon_process::run() {
     api_->set_console(*console_);
     api_->set_upgrader([this](upgrade_request wanted) { return upgrade(std::move(wanted)); });
     metrics_ = std::make_unique<metrics_page>(*runtimes_, facts_, counted_);
+    if (options_.cluster) {
+        cluster_ = std::make_unique<cluster_service>(*options_.cluster, facts_.name, facts_.version,
+                                                     *runtimes_);
+        api_->set_cluster(*cluster_);
+    }
     auto served = loop_->run(serve());
     if (!served) return give_up(served.error());
     return 0;
@@ -345,15 +361,20 @@ task<outcome<>> daemon_process::serve() {
     if (opened) opened = co_await open_control_socket();
     if (opened) opened = co_await open_metrics_port();
     if (incoming_) opened = co_await serve_in_its_place(std::move(opened));
+    if (opened && cluster_ && !incoming_) opened = co_await join_cluster();
     if (opened) {
         scope services(co_await current_source());
         reports_->starting();
         services.spawn(reports_->run());
         services_ = &services;
         if (incoming_)
-            services.spawn(incoming_->take_clients(
-                *runtimes_, {.own_left = [this] { own_sockets(); },
-                             .became_main = [this] { reports_->become_main(); }}));
+            services.spawn(
+                incoming_->take_clients(*runtimes_, {.own_left = [this] { own_sockets(); },
+                                                     .became_main =
+                                                         [this] {
+                                                             reports_->become_main();
+                                                             if (cluster_) take_membership_over();
+                                                         }}));
         services.spawn(control_->run());
         if (own_control_) services.spawn(own_control_->run());
         if (metrics_server_) services.spawn(metrics_server_->run());
@@ -370,28 +391,59 @@ task<outcome<>> daemon_process::serve() {
         } else {
             control_->stop_accepting();
             if (own_control_) own_control_->stop_accepting();
+            if (cluster_) co_await cluster_->changes()->close();
             co_await stop();
         }
         services.cancel();
         co_await services.join();
         co_await console_->close();
         services_ = nullptr;
+        if (refusal_) opened = std::unexpected(*refusal_);
     } else {
         co_await stop();
     }
+    if (cluster_) co_await cluster_->end();
     // The threads end while this loop still runs: what they report last finds a listener.
     loop_group& loops = *loops_;
     static_cast<void>(co_await run_blocking(disk_, [&loops] { loops.stop(); }));
     co_await loop_->yield();
     co_await await_scripts();
-    if (opened) {
+    if (opened || refusal_) {
         if (lock_) lock_->release();
         log_info("daemon", is_passed_on_ ? "stopped after the upgrade" : "stopped");
     }
     co_return opened;
 }
 
-// --- Upgrade --------------------------------------------------------------------------------
+// --- Cluster --------------------------------------------------------------------------------
+
+/// Begins to join, and waits a short time for the answer.
+task<outcome<>> daemon_process::join_cluster() {
+    auto begun = cluster_->begin(engine_of_cluster(), begin_member(),
+                                 [this](problem why) { refuse_membership(std::move(why)); });
+    if (!begun) co_return begun;
+    co_await cluster_->await_answer(join_patience);
+    if (refusal_) co_return std::unexpected(*refusal_);
+    co_return outcome<>();
+}
+
+/// In an upgrade, once the other process has passed it on. Nothing that happens there ends this
+/// daemon.
+void daemon_process::take_membership_over() {
+    member_start as = incoming_->membership();
+    if (as.id.empty()) as = begin_member();
+    const auto begun = cluster_->begin(engine_of_cluster(), std::move(as), nullptr);
+    if (!begun) log_error("daemon", fmt::format("not in the cluster: {}", begun.error().message));
+}
+
+cluster_service::engine_factory daemon_process::engine_of_cluster() const {
+    return [this](cluster::observer& to) { return make_engine(options_.cluster->engine, to); };
+}
+
+void daemon_process::refuse_membership(problem why) {
+    refusal_ = std::move(why);
+    ended_.request();
+}
 
 /// The stored state; in an upgrade also what the other daemon passes on.
 task<outcome<>> daemon_process::load_or_take_over() {
@@ -400,6 +452,7 @@ task<outcome<>> daemon_process::load_or_take_over() {
         if (!begun) co_return begun;
         lock_ = state_lock::adopt(incoming_->take_lock());
     }
+    if (incoming_ && cluster_) cluster_->inherit(decode_members(incoming_->members()));
     auto loaded = co_await runtimes_->restore.load();
     if (!loaded || !incoming_) co_return loaded;
     co_return co_await incoming_->take_over(*runtimes_, facts_.version);
@@ -462,7 +515,7 @@ task<void> daemon_process::run_upgrade(upgrade_request wanted,
                                        std::shared_ptr<upgrade_result> into) {
     into->value = co_await try_upgrade(std::move(wanted));
     into->is_there.set();
-    if (into->value) passed_on_.request();
+    if (into->value) ended_.request();
 }
 
 task<outcome<upgrade_report>> daemon_process::try_upgrade(upgrade_request wanted) {
@@ -492,6 +545,10 @@ task<outcome<upgrade_report>> daemon_process::try_upgrade(upgrade_request wanted
         passed.listeners.emplace_back("metrics", metrics_server_->socket().native_handle());
     if (const auto place = console_->place())
         passed.listeners.emplace_back("console", console_->socket()->native_handle(), place->token);
+    if (cluster_) {
+        passed.membership = cluster_->start();
+        passed.members = encode_members(*cluster_->current());
+    }
     outgoing_ =
         std::make_unique<outgoing_upgrade>(*runtimes_, std::move(passed), std::move(wanted));
     api_->refuse_changes(true);
@@ -501,6 +558,8 @@ task<outcome<upgrade_report>> daemon_process::try_upgrade(upgrade_request wanted
     static_cast<void>(
         co_await run_blocking(disk_, [runtimes = runtimes_.get()] { runtimes->flush_journals(); }));
     share_sockets();
+    // For the others these runtimes serve without a pause.
+    if (cluster_) cluster_->hold_published(true);
     auto done = co_await outgoing_->run();
     if (done) {
         co_await pass_on(done->pid);
@@ -508,6 +567,7 @@ task<outcome<upgrade_report>> daemon_process::try_upgrade(upgrade_request wanted
     }
     own_sockets();
     outgoing_.reset();
+    if (cluster_) cluster_->hold_published(false);
     api_->refuse_changes(false);
     co_return done;
 }
@@ -534,6 +594,7 @@ task<void> daemon_process::pass_on_service(int to) {
 task<void> daemon_process::pass_on(int to) {
     EDDY_ASSERT(outgoing_ && services_ != nullptr && !is_passed_on_);
     is_passed_on_ = true;
+    if (cluster_) co_await cluster_->pass_on();
     co_await pass_on_service(to);
     control_->end_accepting();
     if (metrics_server_) metrics_server_->end_accepting();
@@ -558,6 +619,7 @@ task<void> daemon_process::end_after_upgrade(scope& services) {
     for (const runtime_ref& each : runtimes_->registry.all()) each->end_followers();
     // Events from now on are the other daemon's.
     co_await runtimes_->registry.events()->close();
+    if (cluster_) co_await cluster_->changes()->close();
     const time_point until = loop_->after(last_answer_time);
     while (loop_->now() < until &&
            (control_->sessions() > 0 || (metrics_server_ && metrics_server_->sessions() > 0)))
@@ -664,7 +726,7 @@ void daemon_process::announce() const {
 /// one in any case.
 task<void> daemon_process::await_end(scope& services) {
     for (bool is_last = false;; is_last = true) {
-        co_await await_signals(services).under(passed_on_);
+        co_await await_signals(services).under(ended_);
         // An upgrade that is under way ends without success, or has just had it.
         if (outgoing_ && !is_passed_on_) outgoing_->give_up();
         if (!is_passed_on_) {
@@ -674,11 +736,13 @@ task<void> daemon_process::await_end(scope& services) {
         if (is_last || is_passed_on_) co_return;
         scope watching(co_await current_source());
         watching.spawn(force_end());
+        if (cluster_) co_await cluster_->begin_leaving();
         auto ready = co_await runtimes_->lifecycle.prepare_shutdown(options_.drain);
         watching.cancel();
         co_await watching.join();
         if (ready) co_return;
         is_asked_to_stop_ = false;
+        if (cluster_) cluster_->stay();
         if (facts_.ready) reports_->ready();
         log_error("daemon", fmt::format("not stopped, and goes on as before: {}. Fix that and send "
                                         "SIGTERM again: the second one stops the daemon in any "
@@ -691,7 +755,7 @@ task<void> daemon_process::await_end(scope& services) {
 task<void> daemon_process::await_signals(scope& services) {
     for (;;) {
         const auto signal = co_await signals_.next();
-        if (!signal && is_passed_on_) co_return;
+        if (!signal && (is_passed_on_ || refusal_)) co_return;
         if (!signal) {
             log_error("daemon",
                       fmt::format("cannot wait for signals: {}", signal.error().message()));

@@ -4,6 +4,7 @@
 #include <eddy/io/loop.hpp>
 #include <eddy/io/timer.hpp>
 
+#include "daemon/cluster/own_member.hpp"
 #include "runtime/type.hpp"
 
 #include <chrono>
@@ -30,6 +31,8 @@ struct daemon_options {
     std::optional<std::uint16_t> metrics_port;  ///< /metrics on 127.0.0.1; 0 lets the kernel choose
     /// Time for connections to finish when the daemon or a runtime stops.
     duration drain = std::chrono::seconds(5);
+    /// Membership in a cluster of daemons; none without.
+    std::optional<cluster_options> cluster = {};
     std::span<const runtime::type> types;
 };
 

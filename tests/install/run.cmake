@@ -125,7 +125,7 @@ function(check_program_docs prefix)
     if(NOT EXISTS "${prefix}/share/doc/eddy/README.md")
         message(FATAL_ERROR "README.md is not installed in ${prefix}/share/doc/eddy")
     endif()
-    foreach(page IN ITEMS cache.md operations.md stacks.md programs.md console.md upgrade.md roadmap.md hooks.md
+    foreach(page IN ITEMS cache.md operations.md stacks.md cluster.md programs.md console.md upgrade.md roadmap.md hooks.md
                           control-api.openapi.json)
         if(NOT EXISTS "${prefix}/share/doc/eddy/docs/${page}")
             message(FATAL_ERROR "${page} is not installed in ${prefix}/share/doc/eddy/docs")

@@ -56,6 +56,9 @@ command top_command();
 command events_command();
 command wait_command();
 
+// commands_cluster.cpp: the members of a cluster of daemons.
+command cluster_command();
+
 // command_upgrade.cpp: `eddy daemon --upgrade`.
 struct upgrade_order {
     std::string program = {};  ///< absolute path

@@ -1,4 +1,6 @@
 // `eddy events`: what happens to runtimes, as it happens.
+#include "cli/commands/events.hpp"
+
 #include <eddy/wire/http1/target.hpp>
 
 #include "base/text/terminal_text.hpp"
@@ -26,9 +28,9 @@ constexpr std::array<std::string_view, 9> event_keys = {"number", "time",  "even
                                                         "type",   "owner", "group", "detail"};
 
 tint tint_of(std::string_view event) {
-    if (event == "failed" || event == "lost") return tint::red;
-    if (event == "degraded") return tint::yellow;
-    if (event == "started" || event == "recovered") return tint::green;
+    if (event == "failed" || event == "lost" || event == "left") return tint::red;
+    if (event == "degraded" || event == "leaving") return tint::yellow;
+    if (event == "started" || event == "recovered" || event == "joined") return tint::green;
     return tint::none;
 }
 
@@ -64,7 +66,9 @@ std::expected<std::string, std::string> query_of(const arguments& given) {
     return query;
 }
 
-int events(context& with, const arguments& given) {
+}  // namespace
+
+int follow_events(context& with, const arguments& given, std::string_view target) {
     const auto query = query_of(given);
     if (!query) {
         complain(query.error());
@@ -86,7 +90,7 @@ int events(context& with, const arguments& given) {
     if (with.json) shown = [](const json& event) { return dump_for_terminal(event) + "\n"; };
     control_client client(with.socket);
     control_request request;
-    request.target = "/v1/events" + *query;
+    request.target = std::string(target) + *query;
     const auto take = [rest = std::string(), &shown](std::string_view piece) mutable {
         rest += piece;
         for (std::size_t at; (at = rest.find('\n')) != std::string::npos;) {
@@ -106,14 +110,8 @@ int events(context& with, const arguments& given) {
     return exit_status_for(answer->status);
 }
 
-}  // namespace
-
-command events_command() {
-    command c;
-    c.name = "events";
-    c.operands = "[name|pattern]...";
-    c.summary = "follow what happens to runtimes";
-    c.flags = {
+std::vector<flag> event_flags() {
+    return {
         {.name = "since",
          .value_name = "TIME",
          .help = "begin with those since a time, such as 2026-11-21T21:22 (UTC), or a "
@@ -130,7 +128,15 @@ command events_command() {
                  "replaced, or json"},
         {.name = "follow", .letter = 'f', .help = "keep printing new ones, which is the default"},
         {.name = "no-follow", .help = "print those that are kept, and end"}};
-    c.most = 1'000'000;
+}
+
+command events_command() {
+    command c;
+    c.name = "events";
+    c.operands = "[name|pattern]...";
+    c.summary = "follow what happens to runtimes";
+    c.flags = event_flags();
+    c.most = most_event_names;
     c.examples = {
         {"eddy events", "all that happens from now on"},
         {"eddy events --since 1h --no-follow", "the last hour"},
@@ -138,10 +144,13 @@ command events_command() {
         {"eddy events --filter type=cache 'db-*' @web", ""}};
     c.more =
         "Events are created, started, stopped, failed, edited, renamed, reloaded, restarted,\n"
-        "degraded (it runs, and lacks what it needs), recovered and removed. The daemon keeps the\n"
+        "degraded (it runs, and lacks what it needs), recovered and removed; joined, leaving and\n"
+        "left are those of members of the cluster (their type is member). The daemon keeps the\n"
         "last 1000 as long as it runs. A reader that is too slow gets the number of those it has\n"
         "missed.";
-    c.run = events;
+    c.run = [](context& with, const arguments& given) {
+        return follow_events(with, given, "/v1/events");
+    };
     return c;
 }
 

@@ -179,13 +179,26 @@ task<void> beat_membership::withdraw() {
     read_fault_.clear();
 }
 
-task<void> beat_membership::end() {
-    if (standing_ == standing::ended) co_return;
+task<void> beat_membership::stop() {
     EDDY_PRECONDITION(standing_ != standing::joining, "end() while join() runs: cancel that first");
     tasks_.cancel();
     co_await tasks_.join();
+}
+
+task<void> beat_membership::end() {
+    if (standing_ == standing::ended) co_return;
+    co_await stop();
     cancel_source uncancelled;
     if (standing_ == standing::member) co_await store_->erase(self_->name, own_).under(uncancelled);
+    standing_ = standing::ended;
+    feed_.close();
+    co_await feed_.drained();
+}
+
+/// The last beat stays: the other process follows it within the time of silence.
+task<void> beat_membership::pass_on() {
+    if (standing_ == standing::ended) co_return;
+    co_await stop();
     standing_ = standing::ended;
     feed_.close();
     co_await feed_.drained();
@@ -203,9 +216,10 @@ void beat_membership::take_term() {
     const sighting* const seen = table_.find(self_->name);
     const std::uint64_t before = seen ? seen->its.term : 0;
     if (seen && seen->its.id == own_.id) {
-        // Such as the remains of a join that could not be undone.
+        // Such as the remains of a join that could not be undone, or of the process before.
         own_.term = std::max(own_.term, before);
         own_.count = std::max(own_.count, seen->its.count);
+        sequence_ = std::max(sequence_, seen->its.sequence + 1);
     } else {
         own_.term = std::max(own_.term, before) + 1;
     }

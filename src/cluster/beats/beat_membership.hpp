@@ -70,6 +70,7 @@ public:
     std::shared_ptr<const snapshot> current() const override { return feed_.current(); }
     task<result<>> changed(std::uint64_t known) override { return feed_.changed(known); }
     task<void> end() override;
+    task<void> pass_on() override;
 
     beat_store& store() noexcept { return *store_; }
 
@@ -87,6 +88,7 @@ private:
     task<outcome<>> confirm_name(time_point begun);
     task<outcome<>> beat_for_name();
     task<void> withdraw();
+    task<void> stop();
     task<outcome<bool>> beat_once();
     task<outcome<>> read_once();
     void take_view(store_view view);

@@ -133,16 +133,21 @@ task<void> etcd_membership::release(duration time) {
     static_cast<void>(co_await client_.revoke(lease, patience));
 }
 
-task<void> etcd_membership::end() {
+task<void> etcd_membership::stop(bool leaves) {
     if (has_ended_) co_return;
     has_ended_ = true;
     tasks_.cancel();
     co_await tasks_.join();
-    co_await release(farewell_time);
+    if (leaves) co_await release(farewell_time);
     client_.close();
     feed_.close();
     co_await feed_.drained();
 }
+
+task<void> etcd_membership::end() { return stop(true); }
+
+/// The lease ends by itself. The other process puts the key under one of its own before.
+task<void> etcd_membership::pass_on() { return stop(false); }
 
 void etcd_membership::publish(member_info self) {
     EDDY_PRECONDITION(has_joined_ && self.name == self_->name,

@@ -70,6 +70,7 @@ public:
     std::shared_ptr<const snapshot> current() const override { return feed_.current(); }
     task<result<>> changed(std::uint64_t known) override { return feed_.changed(known); }
     task<void> end() override;
+    task<void> pass_on() override;
 
 private:
     /// The entry of the other member that has the name; none where it is ours.
@@ -79,6 +80,7 @@ private:
     task<outcome<>> take_name();
     task<outcome<bool>> awaits_end(std::int64_t lease, time_point deadline);
     task<void> release(duration time);
+    task<void> stop(bool leaves);
 
     // The own key: lease and value.
     task<void> keep();

@@ -221,6 +221,35 @@ TEST_P(etcd_membership_test, the_name_of_a_dead_member_is_awaited) {
     });
 }
 
+TEST_P(etcd_membership_test, another_process_continues_as_the_same_member) {
+    with_etcd([&]() -> task<void> {
+        member& a = co_await joined("a");
+        member& before = co_await joined("b");
+        co_await until(a, shows("a b"));
+        bool is_gone = false;
+        scope watching;
+        watching.spawn([](member& of, bool& gone) -> task<void> {
+            while (co_await of->changed(of->current()->number))
+                gone = gone || of->current()->find("b") == nullptr;
+        }(a, is_gone));
+        co_await before->pass_on();
+        co_await pause(1s);
+        member& after = make("b");
+        after.self = before.self;
+        after.self.label = "another process";
+        const auto done = co_await after->join(after.self);
+        EXPECT_TRUE(done);
+        co_await until(a, [](const snapshot& now) {
+            return now.find("b") != nullptr && now.find("b")->label == "another process";
+        });
+        co_await pause(4 * etcd_membership::lease_time);
+        watching.cancel();
+        co_await watching.join();
+        EXPECT_FALSE(is_gone);
+        EXPECT_EQ(published_id("b"), before.self.id);
+    });
+}
+
 TEST_P(etcd_membership_test, the_key_of_the_same_start_is_taken_over) {
     with_etcd([&]() -> task<void> {
         member& a = make("a");

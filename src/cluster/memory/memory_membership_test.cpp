@@ -127,6 +127,38 @@ TEST_P(memory_members, know_of_a_kill_within_three_seconds) {
     });
 }
 
+TEST_P(memory_members, are_continued_by_another_process) {
+    run_cluster([this]() -> task<void> {
+        const std::vector<node*> all = co_await joined(2);
+        bool is_gone = false;
+        scope watching;
+        watching.spawn([](node& of, bool& gone) -> task<void> {
+            while (co_await of.its->changed(of.its->current()->number))
+                gone = gone || of.find("b") == nullptr;
+        }(*all[0], is_gone));
+        for (int i = 1; i <= 3; ++i) {
+            node& before = *nodes.back();
+            co_await before.its->pass_on();
+            node& after = add("b");
+            after.info = before.info;
+            after.info.label = "process " + std::to_string(i);
+            const time_point begun = here().now();
+            co_await join(after);
+            EXPECT_LE(here().now() - begun, 1s);
+            EXPECT_EQ(after.names(), "a b") << "in its first snapshot";
+            co_await wait_until([&] { return all[0]->find("b")->label == after.info.label; });
+            // Both have published once: the content is known to be another one.
+            co_await before.its->end();
+        }
+        co_await pass(10s);
+        watching.cancel();
+        co_await watching.join();
+        EXPECT_FALSE(is_gone);
+        EXPECT_EQ(all[0]->find("b")->id, all[1]->info.id);
+        EXPECT_THAT(all[0]->reports.troubles, IsEmpty());
+    });
+}
+
 TEST_P(memory_members, that_leave_are_dropped_at_once) {
     run_cluster([this]() -> task<void> {
         const std::vector<node*> all = co_await joined(3);

@@ -6,6 +6,8 @@
 
 #include "base/rollback.hpp"
 #include "base/text/text.hpp"
+#include "daemon/cluster/cluster_service.hpp"
+#include "daemon/cluster/cluster_view.hpp"
 #include "daemon/console/console.hpp"
 #include "daemon/control/cache_command.hpp"
 #include "daemon/control/json.hpp"
@@ -134,6 +136,11 @@ std::span<const control_api::entry> control_api::table() {
         {"POST", "/v1/console", &control_api::open_console},
         {"DELETE", "/v1/console", &control_api::close_console},
         {"GET", "/v1/events", &control_api::get_events},
+        {"GET", "/v1/cluster", &control_api::get_cluster},
+        {"GET", "/v1/cluster/members/{name}", &control_api::get_member},
+        {"GET", "/v1/cluster/runtimes", &control_api::list_cluster_runtimes},
+        {"GET", "/v1/cluster/groups", &control_api::list_cluster_groups},
+        {"GET", "/v1/cluster/events", &control_api::get_cluster_events},
         {"GET", "/v1/stats", &control_api::list_stats},
         {"GET", "/v1/runtimes", &control_api::list_runtimes},
         {"POST", "/v1/runtimes", &control_api::create_runtime},
@@ -355,17 +362,69 @@ task<http::response> control_api::close_console(http::request& request) {
     co_return uncached(http::response(204));
 }
 
+namespace {
+
+/// Events of a feed as the client wants them: as lines of JSON, or server-sent.
+http::response events_response(const http::request& request, event_feed& events,
+                               event_query query) {
+    if (query.follows && request.minor_version() == 0) return needs_newer_http();
+    const auto accepted = request.headers().find("Accept");
+    if (accepted && accepted->find(sse::content_type) != std::string_view::npos)
+        return http::sse(events.server_sent(std::move(query)));
+    return text_response("application/x-ndjson", http::body(events.lines(std::move(query))));
+}
+
+}  // namespace
+
 task<http::response> control_api::get_events(http::request& request) {
     auto query = event_parameters(request);
     if (!query) co_return error_response(query.error());
-    event_feed& events = *runtimes_.registry.events();
-    if (query->follows && request.minor_version() == 0) co_return needs_newer_http();
     // Faults that came and went meanwhile are noticed now.
     co_await runtimes_.lifecycle.refresh_briefly();
-    const auto accepted = request.headers().find("Accept");
-    if (accepted && accepted->find(sse::content_type) != std::string_view::npos)
-        co_return http::sse(events.server_sent(std::move(*query)));
-    co_return text_response("application/x-ndjson", http::body(events.lines(std::move(*query))));
+    co_return events_response(request, *runtimes_.registry.events(), std::move(*query));
+}
+
+// --- The cluster ----------------------------------------------------------------------------
+
+namespace {
+
+http::response no_cluster() {
+    return daemon::error_response(404,
+                                  "this daemon is in no cluster: `eddy daemon --name NAME "
+                                  "--cluster DIR` is a member of one");
+}
+
+}  // namespace
+
+task<http::response> control_api::get_cluster(http::request&) {
+    if (cluster_ == nullptr) co_return no_cluster();
+    co_return json_response(200, show_cluster(*cluster_));
+}
+
+task<http::response> control_api::get_member(http::request& request) {
+    if (cluster_ == nullptr) co_return no_cluster();
+    auto shown = show_member(*cluster_, request.path_parameter("name"));
+    if (!shown) co_return error_response(shown.error());
+    co_return json_response(200, *shown);
+}
+
+task<http::response> control_api::list_cluster_runtimes(http::request& request) {
+    if (cluster_ == nullptr) co_return no_cluster();
+    const auto pattern = request.query("match");
+    co_return json_response(200, show_cluster_runtimes(*cluster_, pattern.value_or("*")));
+}
+
+task<http::response> control_api::list_cluster_groups(http::request& request) {
+    if (cluster_ == nullptr) co_return no_cluster();
+    const auto pattern = request.query("match");
+    co_return json_response(200, show_cluster_groups(*cluster_, pattern.value_or("*")));
+}
+
+task<http::response> control_api::get_cluster_events(http::request& request) {
+    if (cluster_ == nullptr) co_return no_cluster();
+    auto query = event_parameters(request);
+    if (!query) co_return error_response(query.error());
+    co_return events_response(request, *cluster_->changes(), std::move(*query));
 }
 
 // --- Runtimes -------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ inline constexpr std::uint64_t control_body_limit = 1024 * 1024;
 /// An error as the API answers it: {"error": {"status": 404, "message": "..."}}.
 http::response error_response(int status, std::string_view message);
 
+class cluster_service;
 class console;
 
 /// Replies to requests of users that may control the daemon. Everything given outlives it; control
@@ -41,6 +42,9 @@ public:
     /// The console that /v1/console opens and closes; without one that is 403. It outlives the
     /// api's requests.
     void set_console(console& which) noexcept { console_ = &which; }
+
+    /// The cluster of /v1/cluster; without one that is 404. It outlives the api's requests.
+    void set_cluster(const cluster_service& which) noexcept { cluster_ = &which; }
 
     task<http::response> handle(http::request& request) override;
     http::response reject(int status, std::string_view what) override;
@@ -68,6 +72,11 @@ private:
     task<http::response> open_console(http::request& request);
     task<http::response> close_console(http::request& request);
     task<http::response> get_events(http::request& request);
+    task<http::response> get_cluster(http::request& request);
+    task<http::response> get_member(http::request& request);
+    task<http::response> list_cluster_runtimes(http::request& request);
+    task<http::response> list_cluster_groups(http::request& request);
+    task<http::response> get_cluster_events(http::request& request);
     task<http::response> list_runtimes(http::request& request);
     task<http::response> create_runtime(http::request& request);
     task<http::response> get_runtime(http::request& request);
@@ -95,6 +104,7 @@ private:
     daemon_counters& counted_;
     http::router router_;
     console* console_ = nullptr;
+    const cluster_service* cluster_ = nullptr;
     upgrader upgrader_;
     bool refuses_changes_ = false;
     std::size_t changes_under_way_ = 0;

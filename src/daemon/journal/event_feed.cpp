@@ -20,9 +20,9 @@ namespace {
 
 using clock = std::chrono::system_clock;
 
-constexpr std::array<std::string_view, 11> kind_names = {
-    "created",  "started",   "stopped",  "failed",    "edited", "renamed",
-    "reloaded", "restarted", "degraded", "recovered", "removed"};
+constexpr std::array<std::string_view, 14> kind_names = {
+    "created",   "started",  "stopped",   "failed",  "edited", "renamed", "reloaded",
+    "restarted", "degraded", "recovered", "removed", "joined", "leaving", "left"};
 
 /// Bits of a number that count events of one daemon; those above are the second of its start.
 constexpr unsigned counted_bits = 20;
@@ -119,7 +119,7 @@ event_feed::part event_feed::read(std::uint64_t after) const {
     return made;
 }
 
-task<result<>> event_feed::wait_beyond(std::uint64_t after) {
+task<result<>> event_feed::changed(std::uint64_t after) {
     for (;;) {
         changed_.reset();
         if (last_ > after) co_return result<>();
@@ -180,11 +180,11 @@ public:
         if (!query_.follows) co_return fail(errc::closed);
         // The clock may be set back; what is new is shown.
         query_.filter.since.reset();
-        if (!query_.filter.until) co_return co_await from_->wait_beyond(seen_);
+        if (!query_.filter.until) co_return co_await from_->changed(seen_);
         const auto left = *query_.filter.until - clock::now();
         if (left <= left.zero()) co_return fail(errc::closed);
         auto woken = co_await with_timeout(std::chrono::duration_cast<duration>(left),
-                                           from_->wait_beyond(seen_));
+                                           from_->changed(seen_));
         if (!woken && woken.error() == errc::timed_out) co_return fail(errc::closed);
         co_return woken;
     }

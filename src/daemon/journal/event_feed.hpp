@@ -35,6 +35,10 @@ enum class event_kind : std::uint8_t {
     degraded,   ///< it runs, and lacks what it needs
     recovered,  ///< that has ended
     removed,
+    // Events of members of the daemon's cluster.
+    joined,
+    leaving,  ///< it takes no new work
+    left,
 };
 std::string_view to_string(event_kind kind) noexcept;
 /// None for another name.
@@ -42,7 +46,7 @@ std::optional<event_kind> parse_event_kind(std::string_view name) noexcept;
 /// The names of all.
 std::span<const std::string_view> event_kind_names() noexcept;
 
-/// An event of one runtime.
+/// An event of one runtime, or of a member of the cluster.
 struct runtime_event {
     event_kind kind = event_kind::created;
     std::string name = {};
@@ -111,6 +115,9 @@ public:
     /// The same as server-sent events.
     std::unique_ptr<http::event_producer> server_sent(event_query query);
 
+    /// Awaits an event behind that number. errc::cancelled; errc::closed after close().
+    task<result<>> changed(std::uint64_t after);
+
     /// Waits until there are followers.
     task<result<>> followed();
     bool has_followers() const noexcept { return followers_ > 0; }
@@ -124,7 +131,6 @@ private:
     class line_follower;
     class sse_follower;
 
-    task<result<>> wait_beyond(std::uint64_t after);
     void begin_following() noexcept;
     void end_following() noexcept;
 

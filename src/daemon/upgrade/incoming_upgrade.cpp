@@ -56,6 +56,10 @@ task<outcome<>> incoming_upgrade::begin() {
         co_return refuse(500, fmt::format("the stored state is of version {}, and this program "
                                           "knows none above {}: use a newer program",
                                           state, state_version));
+    membership_.id = hello->text("member");
+    if (const auto since = hello->what.find("member_since");
+        since != hello->what.end() && since->is_number_integer())
+        membership_.started = since->get<std::int64_t>();
     lock_ = std::move(hello->descriptor);
     if (!lock_) co_return refuse(500, "the running daemon did not pass on its lock");
     for (int left = number(hello->what, "listeners"); left > 0; --left) {
@@ -63,6 +67,11 @@ task<outcome<>> incoming_upgrade::begin() {
         if (!got) co_return std::unexpected(std::move(got.error()));
         if (got->text("listener") == "console") console_token_ = got->text("token");
         listeners_[got->text("listener")] = std::move(got->descriptor);
+    }
+    if (!membership_.id.empty()) {
+        const auto got = co_await channel_.receive(introduction_patience);
+        if (!got) co_return std::unexpected(got.error());
+        if (got->descriptor) members_ = read_passed(got->descriptor.get());
     }
     co_return outcome<>();
 }

@@ -7,6 +7,7 @@
 #include <eddy/io/task.hpp>
 
 #include "base/problem.hpp"
+#include "daemon/cluster/cluster_service.hpp"
 #include "daemon/runtimes/runtime_parts.hpp"
 #include "daemon/upgrade/upgrade_channel.hpp"
 
@@ -36,6 +37,10 @@ public:
     /// A socket by its name; none if there is none.
     unique_fd take_listener(std::string_view name);
     const std::string& console_token() const noexcept { return console_token_; }
+    /// Its place in the cluster, which is kept; an empty id without one. And the other members, as
+    /// encode_members().
+    const member_start& membership() const noexcept { return membership_; }
+    const std::string& members() const noexcept { return members_; }
 
     /// Starts what the other daemon passes on, and returns when it says that this one may serve.
     /// All instances are held then.
@@ -64,6 +69,8 @@ private:
     unique_fd lock_;
     std::map<std::string, unique_fd, std::less<>> listeners_;
     std::string console_token_;
+    member_start membership_;
+    std::string members_;
     std::map<std::string, departure, std::less<>> arrivals_;
 };
 

@@ -152,17 +152,26 @@ task<outcome<upgrade_message>> outgoing_upgrade::next_answer() {
     }
 }
 
+task<outcome<>> outgoing_upgrade::send_members() {
+    auto file = write_passed(passed_.members, "what is known of the cluster");
+    if (!file) co_return std::unexpected(std::move(file.error()));
+    co_return co_await channel_->send({{"members", true}}, file->get());
+}
+
 task<outcome<>> outgoing_upgrade::introduce() {
     EDDY_ASSERT(passed_.lock >= 0);
     auto sent = co_await channel_->send({{"upgrade", upgrade_protocol},
                                          {"state_version", state_version},
                                          {"version", passed_.version},
-                                         {"listeners", passed_.listeners.size()}},
+                                         {"listeners", passed_.listeners.size()},
+                                         {"member", passed_.membership.id},
+                                         {"member_since", passed_.membership.started}},
                                         passed_.lock);
     for (const own_socket& each : passed_.listeners)
         if (sent)
             sent = co_await channel_->send({{"listener", each.name}, {"token", each.token}},
                                            each.descriptor);
+    if (sent && !passed_.membership.id.empty()) sent = co_await send_members();
     if (!sent) co_return sent;
     auto ready = co_await next_answer();
     if (!ready) co_return std::unexpected(std::move(ready.error()));

@@ -14,6 +14,7 @@
 #include <eddy/io/timer.hpp>
 
 #include "base/problem.hpp"
+#include "daemon/cluster/cluster_service.hpp"
 #include "daemon/runtimes/runtime_parts.hpp"
 #include "daemon/upgrade/upgrade_channel.hpp"
 
@@ -67,6 +68,8 @@ struct passed_daemon {
     std::string version;
     int lock = -1;
     std::vector<own_socket> listeners = {};
+    member_start membership = {};  ///< of the cluster; without one its id is empty
+    std::string members = {};      ///< the others, as encode_members()
 };
 
 /// One upgrade. The control loop's. Everything given outlives it.
@@ -98,6 +101,7 @@ private:
     task<outcome<>> lock_all();
     outcome<> start_program();
     task<outcome<>> introduce();
+    task<outcome<>> send_members();
     task<outcome<>> check_files();
     task<outcome<>> send_beside();
     task<outcome<>> send_with_data();

@@ -66,15 +66,8 @@ struct client_head {
 
 }  // namespace
 
-outcome<unique_fd> write_clients(const std::vector<runtime::passed_client>& all) {
-    unique_fd file(::memfd_create("eddy-clients", MFD_CLOEXEC));
-    std::string text;
-    for (const runtime::passed_client& each : all) {
-        const client_head head{each.state.size(), each.input.size()};
-        text.append(reinterpret_cast<const char*>(&head), sizeof head);
-        text += each.state;
-        text += each.input;
-    }
+outcome<unique_fd> write_passed(std::string_view text, std::string_view what) {
+    unique_fd file(::memfd_create("eddy-upgrade", MFD_CLOEXEC));
     std::string_view rest = text;
     while (file && !rest.empty()) {
         const ssize_t size = ::write(file.get(), rest.data(), rest.size());
@@ -83,12 +76,12 @@ outcome<unique_fd> write_clients(const std::vector<runtime::passed_client>& all)
         rest.remove_prefix(static_cast<std::size_t>(size));
     }
     if (!file || !rest.empty())
-        return refuse(503, fmt::format("the clients' state cannot be passed on: {}",
+        return refuse(503, fmt::format("{} cannot be passed on: {}", what,
                                        std::generic_category().message(errno)));
     return file;
 }
 
-outcome<std::vector<runtime::passed_client>> read_clients(int file, std::size_t count) {
+std::string read_passed(int file) {
     struct stat info{};
     std::string text;
     if (::fstat(file, &info) == 0 && S_ISREG(info.st_mode))
@@ -101,8 +94,25 @@ outcome<std::vector<runtime::passed_client>> read_clients(int file, std::size_t 
         if (size <= 0) break;
         got += static_cast<std::size_t>(size);
     }
+    text.resize(got);
+    return text;
+}
+
+outcome<unique_fd> write_clients(const std::vector<runtime::passed_client>& all) {
+    std::string text;
+    for (const runtime::passed_client& each : all) {
+        const client_head head{each.state.size(), each.input.size()};
+        text.append(reinterpret_cast<const char*>(&head), sizeof head);
+        text += each.state;
+        text += each.input;
+    }
+    return write_passed(text, "the clients' state");
+}
+
+outcome<std::vector<runtime::passed_client>> read_clients(int file, std::size_t count) {
+    const std::string text = read_passed(file);
     std::vector<runtime::passed_client> all;
-    std::string_view rest(text.data(), got);
+    std::string_view rest = text;
     const auto take = [&rest](std::uint64_t size) {
         std::string taken(rest.substr(0, size));
         rest.remove_prefix(size);

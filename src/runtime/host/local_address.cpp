@@ -29,7 +29,7 @@ outcome<transport::address> find_local_address(const host& daemon, std::string_v
     if (!served) return std::unexpected(served.error());
     const served_address* best = nullptr;
     for (const served_address& each : *served)
-        if (each.runtime != self && rank(each.where) >= 0 &&
+        if (!each.is_remote && each.runtime != self && rank(each.where) >= 0 &&
             (best == nullptr || rank(each.where) > rank(best->where)))
             best = &each;
     if (best == nullptr)

@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <span>
 #include <utility>
 
 namespace eddy::runtime {
@@ -80,28 +82,44 @@ address_note::~address_note() {
 address_note registry::note(std::string runtime, const transport::address& where,
                             const endpoint& bound) {
     const std::lock_guard lock(mutex_);
-    notes_.push_back({++last_note_, std::move(runtime), reachable(where, bound), bound});
+    notes_of_[runtime].push_back(++last_note_);
+    notes_.emplace(last_note_, noted_address{std::move(runtime), reachable(where, bound), bound});
     address_note made(shared_from_this(), last_note_);
-    notify_running(notes_.back().runtime);
+    notify_running(notes_.at(last_note_).runtime);
     return made;
 }
 
 void registry::forget(std::uint64_t note) {
     const std::lock_guard lock(mutex_);
-    // Numbers grow, and notes are in their order.
-    const auto found = std::ranges::lower_bound(notes_, note, {}, &noted_address::id);
-    EDDY_ASSERT(found != notes_.end() && found->id == note);
-    const std::string runtime = std::move(found->runtime);
+    const auto found = notes_.find(note);
+    EDDY_ASSERT(found != notes_.end());
+    const std::string runtime = std::move(found->second.runtime);
     notes_.erase(found);
+    const auto its = notes_of_.find(runtime);
+    EDDY_ASSERT(its != notes_of_.end());
+    std::erase(its->second, note);
+    if (its->second.empty()) notes_of_.erase(its);
     notify_running(runtime);
 }
 
 std::string registry::server_at(const endpoint& where, bool is_datagram) const {
     const std::lock_guard lock(mutex_);
-    const auto found = std::find_if(notes_.begin(), notes_.end(), [&](const noted_address& each) {
-        return (each.where.kind == scheme::udp) == is_datagram && collide(each.bound, where);
-    });
-    return found == notes_.end() ? std::string() : found->runtime;
+    for (const auto& [number, each] : notes_)
+        if ((each.where.kind == scheme::udp) == is_datagram && collide(each.bound, where))
+            return each.runtime;
+    return {};
+}
+
+std::vector<opened_address> registry::opened_by(std::string_view name) const {
+    const std::lock_guard lock(mutex_);
+    std::vector<opened_address> all;
+    const auto found = notes_of_.find(name);
+    if (found == notes_of_.end()) return all;
+    for (const std::uint64_t number : found->second) {
+        const noted_address& each = notes_.at(number);
+        all.push_back({each.where.kind, each.bound});
+    }
+    return all;
 }
 
 // --- Runtimes --------------------------------------------------------------------------------
@@ -143,19 +161,105 @@ void registry::rename(std::string_view name, std::string to) {
     auto moved = runtimes_.find(name);
     if (moved == runtimes_.end()) return;
     notify(moved->first, moved->second);
-    for (noted_address& each : notes_)
-        if (each.runtime == name) each.runtime = to;
+    if (const auto its = notes_of_.find(name); its != notes_of_.end()) {
+        std::vector<std::uint64_t> numbers = std::move(its->second);
+        notes_of_.erase(its);
+        for (const std::uint64_t number : numbers) notes_.at(number).runtime = to;
+        // An instance that has left may still have notes of the name.
+        std::vector<std::uint64_t>& all = notes_of_[to];
+        all.insert(all.end(), numbers.begin(), numbers.end());
+        std::ranges::sort(all);
+    }
     auto node = runtimes_.extract(moved);
     node.key() = std::move(to);
     const auto at = runtimes_.insert(std::move(node)).position;
     notify(at->first, at->second);
 }
 
+// --- Runtimes of other members ---------------------------------------------------------------
+
+void registry::set_remote(std::string_view member, std::vector<remote_runtime> its) {
+    EDDY_ASSERT(!member.empty());
+    std::erase_if(its, [](const remote_runtime& each) { return each.group.empty(); });
+    std::ranges::sort(its, {}, &remote_runtime::name);
+    // Names come from another machine, and may be there twice.
+    const auto twice = std::ranges::unique(its, {}, &remote_runtime::name);
+    its.erase(twice.begin(), twice.end());
+    const std::lock_guard lock(mutex_);
+    std::set<std::string, std::less<>> changed;
+    const auto add_changed = [&changed](std::span<const remote_runtime> from,
+                                        std::span<const remote_runtime> other) {
+        for (const remote_runtime& each : from) {
+            const auto at = std::ranges::lower_bound(other, each.name, {}, &remote_runtime::name);
+            if (at == other.end() || *at != each) changed.insert(each.group);
+        }
+    };
+    const auto before = remote_.find(member);
+    const std::span<const remote_runtime> had =
+        before == remote_.end() ? std::span<const remote_runtime>() : before->second;
+    add_changed(had, its);
+    add_changed(its, had);
+    replace_remote(member, std::move(its));
+    for (const std::string& each : changed) notify_group(each);
+}
+
+void registry::replace_remote(std::string_view member, std::vector<remote_runtime> its) {
+    auto at = remote_.find(member);
+    if (at != remote_.end()) {
+        for (const remote_runtime& each : at->second) {
+            const auto group = groups_.find(each.group);
+            EDDY_ASSERT(group != groups_.end());
+            group->second.erase(each.name);
+            if (group->second.empty()) groups_.erase(group);
+        }
+        if (its.empty()) remote_.erase(at);
+    }
+    if (its.empty()) return;
+    if (at == remote_.end()) at = remote_.try_emplace(std::string(member)).first;
+    at->second = std::move(its);
+    for (const remote_runtime& each : at->second) {
+        EDDY_ASSERT(each.name.size() > member.size() && each.name[member.size()] == '/');
+        groups_[each.group].emplace(each.name, &each);
+    }
+}
+
 // --- Resolving and watching ------------------------------------------------------------------
 
 void registry::add_addresses(served_addresses& to, std::string_view runtime) const {
-    for (const noted_address& each : notes_)
-        if (each.runtime == runtime) to.push_back({each.runtime, each.where});
+    const auto found = notes_of_.find(runtime);
+    if (found == notes_of_.end()) return;
+    for (const std::uint64_t number : found->second) {
+        const noted_address& each = notes_.at(number);
+        EDDY_ASSERT(each.runtime == runtime);
+        to.push_back({each.runtime, each.where});
+    }
+}
+
+/// Adds the addresses of a group, or of all that match a pattern, at other members. True if there
+/// is such a group.
+bool registry::add_remote(served_addresses& to, std::string_view groups) const {
+    bool is_known = false;
+    const auto add = [&](const auto& its) {
+        is_known = true;
+        for (const auto& [name, each] : its) {
+            for (const remote_runtime::place& at : each->places) {
+                served_address made;
+                made.runtime = name;
+                made.where.kind = at.kind;
+                made.where.host = at.host;
+                made.where.port = at.port;
+                made.is_remote = true;
+                to.push_back(std::move(made));
+            }
+        }
+    };
+    if (glob_has_wildcard(groups)) {
+        for (const auto& [group, its] : groups_)
+            if (glob_match(groups, group)) add(its);
+    } else if (const auto found = groups_.find(groups); found != groups_.end()) {
+        add(found->second);
+    }
+    return is_known;
 }
 
 outcome<registry::entries::const_iterator> registry::find(std::string_view target) const {
@@ -197,6 +301,7 @@ outcome<served_addresses> registry::resolve(std::string_view target) const {
             is_known = true;
             if (each.is_running) add_addresses(found, name);
         }
+        if (target.starts_with('@') && add_remote(found, target.substr(1))) is_known = true;
         if (is_known) return found;
         return refuse(404, target.starts_with('@')
                                ? fmt::format("no runtime is in the group \"{}\"; `eddy ls` shows "
@@ -215,6 +320,16 @@ outcome<served_addresses> registry::resolve(std::string_view target) const {
 void registry::notify(std::string_view name, const entry& of) const noexcept {
     for (const auto& each : watches_) {
         if (!is_match(each->target, name, of.id, of.group)) continue;
+        each->has_changed.store(true, std::memory_order_release);
+        each->notifier->notify();
+    }
+}
+
+/// Runtimes of the group at other members have changed.
+void registry::notify_group(std::string_view group) const noexcept {
+    for (const auto& each : watches_) {
+        const std::string_view target = each->target;
+        if (!target.starts_with('@') || !glob_match(target.substr(1), group)) continue;
         each->has_changed.store(true, std::memory_order_release);
         each->notifier->notify();
     }

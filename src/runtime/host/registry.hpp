@@ -2,7 +2,7 @@
 //
 // An instance notes each address as it opens it (listening.hpp). An address counts as taken while
 // it is noted; it is resolved while its runtime runs, too: from the end of the start to the
-// beginning of the stop.
+// beginning of the stop. Groups also have the runtimes of other members of the daemon's cluster.
 #pragma once
 
 #include <eddy/base/result.hpp>
@@ -31,15 +31,38 @@ class registry;
 
 /// An address of a running runtime.
 struct served_address {
-    std::string runtime;  ///< its name
+    std::string runtime;  ///< its name; of another member's "MEMBER/NAME"
     /// For transport::connect() on this machine: with the real port, and a loopback address in the
     /// place of "every address". `tls` of a tls address is empty: trust is the client's choice.
     transport::address where;
+    bool is_remote = false;  ///< another member of the cluster serves there
 
     friend bool operator==(const served_address&, const served_address&) = default;
 };
 
 using served_addresses = std::vector<served_address>;
+
+/// A runtime that another member of the cluster runs, and where: of TCP, UDP or TLS alone.
+struct remote_runtime {
+    struct place {
+        transport::scheme kind = transport::scheme::tcp;
+        std::string host;  ///< a name or numeric address
+        std::uint16_t port = 0;
+
+        friend bool operator==(const place&, const place&) = default;
+    };
+    std::string name;  ///< "MEMBER/NAME"
+    std::string group;
+    std::vector<place> places;
+
+    friend bool operator==(const remote_runtime&, const remote_runtime&) = default;
+};
+
+/// An address that a runtime has opened.
+struct opened_address {
+    transport::scheme kind = transport::scheme::tcp;
+    endpoint bound;
+};
 
 /// True when `pattern` names a runtime: a glob pattern of names, "@" and one of groups, or an id.
 bool is_match(std::string_view pattern, std::string_view name, std::string_view id,
@@ -112,8 +135,9 @@ public:
     outcome<std::shared_ptr<local_cache>> find_cache(std::string_view target) const;
 
     /// The addresses of a runtime, by name or id, or those of all that a pattern names ("web*",
-    /// "@group"), in the order of names. Empty when none runs. Refuses (404) an unknown runtime,
-    /// and a pattern that names none.
+    /// "@group"), in the order of names; behind them those of a group at other members of the
+    /// cluster. Empty when none runs. Refuses (404) an unknown runtime, and a pattern that names
+    /// none.
     outcome<served_addresses> resolve(std::string_view target) const;
     /// Watches resolve(target). The target may be unknown yet. The calling thread's loop.
     address_watch watch(std::string target);
@@ -122,6 +146,12 @@ public:
     address_note note(std::string runtime, const transport::address& where, const endpoint& bound);
     /// The runtime that serves on an address which excludes `where`; empty if none does.
     std::string server_at(const endpoint& where, bool is_datagram) const;
+    /// Addresses that a runtime has opened, in the order in which it did.
+    std::vector<opened_address> opened_by(std::string_view name) const;
+
+    /// Running runtimes of another member of the cluster, in the place of the ones before: only
+    /// those of groups count. None: it has left. `member` has no "/".
+    void set_remote(std::string_view member, std::vector<remote_runtime> its);
 
 private:
     friend class address_note;
@@ -134,7 +164,6 @@ private:
         std::shared_ptr<local_cache> cache = nullptr;
     };
     struct noted_address {
-        std::uint64_t id;
         std::string runtime;
         transport::address where;
         endpoint bound;
@@ -147,12 +176,20 @@ private:
     // These expect the lock.
     outcome<entries::const_iterator> find(std::string_view target) const;
     void add_addresses(served_addresses& to, std::string_view runtime) const;
+    bool add_remote(served_addresses& to, std::string_view groups) const;
+    void replace_remote(std::string_view member, std::vector<remote_runtime> its);
+    void notify_group(std::string_view group) const noexcept;
     void notify(std::string_view name, const entry& of) const noexcept;
     void notify_running(std::string_view name) const noexcept;
 
     mutable std::mutex mutex_;
     entries runtimes_;
-    std::vector<noted_address> notes_;
+    std::map<std::uint64_t, noted_address> notes_;  // by number, which grows
+    /// Numbers of the notes of each runtime: resolving a group walks no other runtime's.
+    std::map<std::string, std::vector<std::uint64_t>, std::less<>> notes_of_;
+    std::map<std::string, std::vector<remote_runtime>, std::less<>> remote_;  // by member
+    /// Runtimes of `remote_` by group and name.
+    std::map<std::string, std::map<std::string_view, const remote_runtime*>, std::less<>> groups_;
     std::vector<std::shared_ptr<address_watch::state>> watches_;
     std::uint64_t last_note_ = 0;
 };

@@ -130,6 +130,111 @@ TEST(registry, names_the_runtime_that_has_an_address) {
     EXPECT_EQ(server("127.0.0.7", 90), "all");
 }
 
+task<void> count_changes(address_watch& watch, int& changes, std::error_code& end) {
+    for (;;) {
+        const result<> changed = co_await watch.changed();
+        if (!changed) {
+            end = changed.error();
+            co_return;
+        }
+        ++changes;
+    }
+}
+
+remote_runtime remote(std::string name, std::string group, std::uint16_t port) {
+    return {std::move(name), std::move(group), {{transport::scheme::tcp, "10.0.0.2", port}}};
+}
+
+TEST(registry, groups_have_the_runtimes_of_other_members) {
+    const auto known = std::make_shared<registry>();
+    known->add("web1", "1", "front");
+    known->set_running("web1", true);
+    const address_note note = serve(*known, "web1", 80);
+    known->set_remote("b", {remote("b/web2", "front", 82), remote("b/web1", "front", 81),
+                            remote("b/db", "back", 83), remote("b/alone", "", 84)});
+    const auto all = ElementsAre("web1 tcp://127.0.0.1:80", "b/web1 tcp://10.0.0.2:81",
+                                 "b/web2 tcp://10.0.0.2:82");
+    EXPECT_THAT(texts(known->resolve("@front")), all);
+    EXPECT_THAT(texts(known->resolve("@fr*")), all);
+    EXPECT_FALSE(known->resolve("@front")->at(0).is_remote);
+    EXPECT_TRUE(known->resolve("@front")->at(1).is_remote);
+    EXPECT_THAT(texts(known->resolve("@back")), ElementsAre("b/db tcp://10.0.0.2:83"));
+    // Names and patterns of names are those of this daemon.
+    EXPECT_THAT(texts(known->resolve("*")), ElementsAre("web1 tcp://127.0.0.1:80"));
+    EXPECT_FALSE(known->resolve("b/db"));
+    EXPECT_FALSE(known->resolve("@"));
+
+    known->set_remote("c", {remote("c/web", "front", 85)});
+    known->set_remote("b", {remote("b/web1", "front", 91)});
+    EXPECT_THAT(texts(known->resolve("@front")),
+                ElementsAre("web1 tcp://127.0.0.1:80", "b/web1 tcp://10.0.0.2:91",
+                            "c/web tcp://10.0.0.2:85"));
+    EXPECT_THAT(texts(known->resolve("@back")), ElementsAre(HasSubstr("404")));
+    known->set_remote("b", {});
+    known->set_remote("nobody", {});
+    known->set_running("web1", false);
+    EXPECT_THAT(texts(known->resolve("@front")), ElementsAre("c/web tcp://10.0.0.2:85"));
+}
+
+TEST(registry, a_name_that_another_member_shows_twice_counts_once) {
+    const auto known = std::make_shared<registry>();
+    known->set_remote("b", {remote("b/a", "g", 1), remote("b/a", "h", 2), remote("b/a", "g", 3)});
+    EXPECT_THAT(texts(known->resolve("@*")), ElementsAre("b/a tcp://10.0.0.2:1"));
+    known->set_remote("b", {remote("b/a", "h", 2), remote("b/a", "h", 2)});
+    EXPECT_THAT(texts(known->resolve("@*")), ElementsAre("b/a tcp://10.0.0.2:2"));
+    known->set_remote("b", {});
+    EXPECT_THAT(texts(known->resolve("@*")), ElementsAre(HasSubstr("404")));
+}
+
+TEST(registry, tells_what_a_runtime_has_opened) {
+    const auto known = std::make_shared<registry>();
+    const address_note first =
+        known->note("a", must(transport::parse("tcp://*:0")), must(endpoint::ip("::", 5)));
+    const address_note second =
+        known->note("a", must(transport::parse("udp://:0")), must(endpoint::ip("10.0.0.1", 6)));
+    const address_note other = serve(*known, "b", 7);
+    const auto opened = known->opened_by("a");
+    ASSERT_EQ(opened.size(), 2U);
+    EXPECT_EQ(opened[0].bound.to_string(), "[::]:5");
+    EXPECT_EQ(opened[1].kind, transport::scheme::udp);
+    EXPECT_EQ(opened[1].bound.to_string(), "10.0.0.1:6");
+    EXPECT_TRUE(known->opened_by("c").empty());
+}
+
+TEST_P(address_watches, see_changes_of_a_group_at_other_members) {
+    run([&]() -> task<void> {
+        const neighbours all;
+        auto other = std::make_shared<test_host>(all, "other");
+        address_watch watch = must_do(other->watch("@front"));
+        address_watch name = must_do(other->watch("*"));
+        int changes = 0;
+        int changes_of_names = 0;
+        std::error_code end;
+        scope tasks;
+        tasks.spawn(count_changes(watch, changes, end));
+        tasks.spawn(count_changes(name, changes_of_names, end));
+        co_await until([&] { return changes == 1 && changes_of_names == 1; });
+        const auto show = [&](std::uint16_t front, std::uint16_t back) {
+            all.runtimes->set_remote(
+                "b", {remote("b/web", "front", front), remote("b/db", "back", back)});
+        };
+        show(1, 1);
+        co_await until([&] { return changes == 2; });
+        show(1, 1);
+        show(1, 2);
+        static_cast<void>(co_await loop::current().sleep_for(5ms));
+        EXPECT_EQ(changes, 2) << "of another group, or none";
+        show(2, 2);
+        co_await until([&] { return changes == 3; });
+        all.runtimes->set_remote("b", {remote("b/web", "back", 2)});
+        co_await until([&] { return changes == 4; });
+        EXPECT_THAT(texts(watch.addresses()), ElementsAre(HasSubstr("404")));
+        EXPECT_EQ(changes_of_names, 1);
+        tasks.cancel();
+        co_await tasks.join();
+    });
+}
+
 TEST_P(address_watches, see_start_stop_restart_and_removal) {
     run([&]() -> task<void> {
         const neighbours all;
@@ -161,17 +266,6 @@ TEST_P(address_watches, see_start_stop_restart_and_removal) {
         must(co_await watch.changed());
         EXPECT_THAT(texts(watch.addresses()), ElementsAre(HasSubstr("404")));
     });
-}
-
-task<void> count_changes(address_watch& watch, int& changes, std::error_code& end) {
-    for (;;) {
-        const result<> changed = co_await watch.changed();
-        if (!changed) {
-            end = changed.error();
-            co_return;
-        }
-        ++changes;
-    }
 }
 
 TEST_P(address_watches, coalesce_changes_and_skip_those_of_others) {

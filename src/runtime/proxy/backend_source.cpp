@@ -233,6 +233,24 @@ private:
     std::vector<wanted_backend> all_;
 };
 
+/// The address of each runtime that is preferred, by name; those of other members last, so that no
+/// limit leaves out one of this daemon.
+served_addresses best_of(const served_addresses& all, std::string_view self, scheme carrier) {
+    std::map<std::pair<bool, std::string_view>, const served_address*> best;
+    for (const served_address& its : all) {
+        if (!is_carried(its.where, carrier) || its.runtime == self) continue;
+        const auto [at, is_new] = best.try_emplace({its.is_remote, its.runtime}, &its);
+        if (!is_new && rank(its.where, carrier) < rank(at->second->where, carrier))
+            at->second = &its;
+    }
+    served_addresses made;
+    for (const auto& [key, its] : best) {
+        if (made.size() == max_backends) break;
+        made.push_back(*its);
+    }
+    return made;
+}
+
 }  // namespace
 
 std::vector<wanted_backend> resolve(const std::vector<backend_source>& sources, const host& daemon,
@@ -259,22 +277,17 @@ std::vector<wanted_backend> resolve(const std::vector<backend_source>& sources, 
         }
         const auto served = daemon.resolve(each.name);
         if (!served) continue;  // until there is one
-        std::map<std::string, transport::address> best;
-        for (const served_address& its : *served) {
-            if (!is_carried(its.where, carrier) || its.runtime == self) continue;
-            const auto [at, is_new] = best.try_emplace(its.runtime, its.where);
-            if (!is_new && rank(its.where, carrier) < rank(at->second, carrier))
-                at->second = its.where;
-        }
-        for (auto& [name, where] : best) {
+        for (served_address& its : best_of(*served, self, carrier)) {
+            transport::address& where = its.where;
             if (carrier == scheme::tls && where.kind == scheme::tls) {
                 where.kind = scheme::tcp;
                 where.tls = {};
             }
             // This daemon has the port, so no other program answers there; its certificate is for
-            // another name.
-            if (where.kind == scheme::tls) where.tls.verify = "none";
-            found.add({where, name, each.weight, each.is_backup, found.is_drained(each)});
+            // another name. That of another member is verified.
+            if (where.kind == scheme::tls && !its.is_remote) where.tls.verify = "none";
+            found.add({std::move(where), its.runtime, each.weight, each.is_backup,
+                       found.is_drained(each)});
         }
     }
     return std::move(found.all());

@@ -52,7 +52,8 @@ struct followed_addresses {
     const eddy::proxy::followed_masters* masters = nullptr;
 };
 
-/// The backends of the sources as they are now, at most max_backends. Runtimes have the name of
+/// The backends of the sources as they are now, at most max_backends. Groups have the runtimes of
+/// other members of the cluster, too, as MEMBER/NAME. Runtimes have the name of
 /// theirs, and the one called `self` is none, since it would pass clients to itself; of several
 /// addresses of one, TCP counts before Unix sockets, shared memory and TLS. With UDP as the carrier
 /// only addresses of UDP count. With TLS, of clients whose bytes are encrypted already, a runtime's

@@ -135,7 +135,9 @@ outcome<> check_drained(const config& of) {
         const bool may_be_one = std::ranges::any_of(all, [&](const backend_source& its) {
             // An address of a host in DNS is behind its name.
             return each == its.name || each.starts_with(its.name + "/") || !its.service.empty() ||
-                   (its.name.starts_with('@') && each.find_first_of(":/") == std::string::npos);
+                   // Runtimes of other members are called MEMBER/NAME.
+                   (its.name.starts_with('@') && each.find(':') == std::string::npos &&
+                    std::ranges::count(each, '/') <= 1);
         });
         if (may_be_one) continue;
         std::string known;
