@@ -255,7 +255,8 @@ served_addresses best_of(const served_addresses& all, std::string_view self, sch
 
 std::vector<wanted_backend> resolve(const std::vector<backend_source>& sources, const host& daemon,
                                     std::string_view self, followed_addresses known,
-                                    const std::vector<std::string>& drained, scheme carrier) {
+                                    const std::vector<std::string>& drained, bool is_local_first,
+                                    scheme carrier) {
     gathering found(known, drained, carrier);
     for (const backend_source& each : sources) {
         if (!each.service.empty()) {
@@ -286,8 +287,9 @@ std::vector<wanted_backend> resolve(const std::vector<backend_source>& sources, 
             // This daemon has the port, so no other program answers there; its certificate is for
             // another name. That of another member is verified.
             if (where.kind == scheme::tls && !its.is_remote) where.tls.verify = "none";
-            found.add({std::move(where), its.runtime, each.weight, each.is_backup,
-                       found.is_drained(each)});
+            const bool is_backup = each.is_backup || (is_local_first && its.is_remote);
+            found.add(
+                {std::move(where), its.runtime, each.weight, is_backup, found.is_drained(each)});
         }
     }
     return std::move(found.all());

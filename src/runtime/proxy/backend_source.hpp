@@ -60,10 +60,10 @@ struct followed_addresses {
 /// address of TLS counts first, for connections without another TLS. Each address of a host in DNS
 /// is a backend, with the host's URI, "/" and the address as its name, and so is a master, with
 /// that of its source, "/", host and port; `known` has them. Those whose name, or whose source, is
-/// in `drained` are drained.
+/// in `drained` are drained. With `is_local_first` runtimes of other members are backups.
 std::vector<eddy::proxy::wanted_backend> resolve(
     const std::vector<backend_source>& sources, const host& daemon, std::string_view self,
-    followed_addresses known, const std::vector<std::string>& drained,
+    followed_addresses known, const std::vector<std::string>& drained, bool is_local_first = false,
     transport::scheme carrier = transport::scheme::tcp);
 
 }  // namespace eddy::runtime::proxy

@@ -238,7 +238,7 @@ void datagram_proxy::update_sessions() {
         backends_,
         resolve(config_.all_backends(), *host_, {},
                 running_->watches ? running_->watches->known() : followed_addresses(),
-                config_.drained, config_.carrier()),
+                config_.drained, config_.is_local_first, config_.carrier()),
         1);
     running_->sessions.set({static_cast<std::size_t>(config_.max_connections), config_.idle_timeout,
                             config_.connect_timeout},

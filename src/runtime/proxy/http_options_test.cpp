@@ -34,14 +34,14 @@ const std::string ok = "HTTP/1.1 200 OK\r\nDate: x\r\nContent-Length: 2\r\n\r\no
 class http_proxy {
 public:
     explicit http_proxy(std::string_view type, json options = {}, std::size_t backends = 1,
-                        std::string protocol = "http")
+                        std::string protocol = "http", const neighbours& among = {})
         : backends_(backends) {
         std::string all;
         for (const test_backend& each : backends_) all += (all.empty() ? "" : ",") + each.name();
         if (!options.contains("backend")) options["backend"] = all;
         options["protocol"] = protocol;
         options_ = with(options);
-        s_.emplace(type, options_);
+        s_.emplace(type, options_, "subject", among);
     }
 
     test_backend& backend(std::size_t i = 0) { return backends_.at(i); }
@@ -161,6 +161,30 @@ task<void> drained_backends_get_no_clients(std::string type) {
     for (int i = 0; i < 3; ++i) EXPECT_TRUE(co_await p.is_chosen(1));
     EXPECT_EQ(metric(p, "backend_up", p.backend(0).name()), 0);
     EXPECT_EQ(metric(p, "backend_up", p.backend(1).name()), 1);
+    co_await p.stop();
+}
+
+task<void> members_elsewhere_are_backups(std::string type) {
+    const neighbours all;
+    http_proxy p(type, {{"backend", "@g"}, {"local_first", true}}, 2, "http", all);
+    all.runtimes->add("near", "1", "g");
+    all.runtimes->set_running("near", true);
+    const auto serve_near = [&] {
+        return all.runtimes->note("near", transport::address(), p.backend(0).socket().local());
+    };
+    address_note near = serve_near();
+    const endpoint far = p.backend(1).socket().local();
+    all.runtimes->set_remote("b",
+                             {{"b/far", "g", {{transport::scheme::tcp, far.host(), far.port()}}}});
+    co_await p.start();
+    for (int i = 0; i < 4; ++i) EXPECT_TRUE(co_await p.is_chosen(0));
+    near = address_note();
+    while (!co_await p.is_chosen(1)) continue;
+    near = serve_near();
+    while (!co_await p.is_chosen(0)) continue;
+    p.apply({{"local_first", false}});
+    while (!co_await p.is_chosen(1)) continue;
+    EXPECT_EQ(metric(p, "backend_up", "b/far"), 1);
     co_await p.stop();
 }
 
@@ -636,6 +660,7 @@ void add_http_effects(effect_table& to) {
         {{"proxy", "protocol"}, {the_protocol_decides_what_is_forwarded}},
         {{"proxy", "backup"}, {backups_wait_for_the_others}},
         {{"proxy", "drain-backend"}, {drained_backends_get_no_clients}},
+        {{"proxy", "local-first"}, {members_elsewhere_are_backups}},
         {{"proxy", "hash-by"}, {keys_choose_backends, kernel}},
         {{"proxy", "health-check"}, {health_checks_take_backends_out}},
         {{"proxy", "health-path"}, {health_checks_take_backends_out}},

@@ -387,6 +387,15 @@ bound_options<config> sentinel_rows() {
                         .shown = [](const std::string&) { return std::string(hidden); }})};
 }
 
+bound_option<config> local_first_row() {
+    return row::bound(&config::is_local_first,
+                      {.name = "local-first",
+                       .kind = option_kind::flag,
+                       .help = "of groups, runtimes of other members of the cluster get clients "
+                               "only while no backend of this daemon takes any",
+                       .live = true});
+}
+
 /// The backends.
 bound_options<config> backend_rows() {
     return {
@@ -418,6 +427,7 @@ bound_options<config> backend_rows() {
                               "clients; present ones stay",
                       .live = true},
                      read_drained),
+        local_first_row(),
         row::choice(nested(&config::balance, &balancing::chosen),
                     {.name = "strategy",
                      .kind = option_kind::choice,
@@ -951,10 +961,10 @@ constexpr duration datagram_idle_time = std::chrono::seconds(30);
 
 /// Refuses options that have no effect on datagrams.
 outcome<config> check_udp(const settings& chosen, config read) {
-    constexpr std::array<std::string_view, 12> used = {
-        "listen",   "backend",         "backup",       "drain-backend",
-        "strategy", "connect-timeout", "idle-timeout", "max-connections",
-        "protocol", "eject-after",     "slow-start",   "resolver"};
+    constexpr std::array<std::string_view, 13> used = {
+        "listen",      "backend",    "backup",          "drain-backend", "local-first",
+        "strategy",    "protocol",   "connect-timeout", "idle-timeout",  "max-connections",
+        "eject-after", "slow-start", "resolver"};
     for (const auto& each : option_rows()) {
         const std::string_view name = each.row().name;
         if (chosen.given(name) && std::ranges::find(used, name) == used.end())

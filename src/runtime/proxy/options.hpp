@@ -41,6 +41,7 @@ struct config : serving_config {
     std::vector<backend_source> backends;   ///< 1 to max_backends, all different
     std::vector<backend_source> backups;    ///< the same, for want of them
     std::vector<std::string> drained;       ///< names of backends
+    bool is_local_first = false;            ///< runtimes of other members are backups
     std::string name_servers;               ///< as resolver_options::servers; empty: the system's
     eddy::proxy::sentinel_group sentinels;  ///< of the masters among backends; empty: none are
     eddy::proxy::balancing balance;

@@ -120,8 +120,9 @@ std::shared_ptr<balancer> proxy_server::balance(const std::vector<backend_source
                                                 std::string flag) {
     note_absent(sources);
     const bool has_tls_routes = !is_http() && !chosen().routes.empty();
-    const auto wanted = resolve(sources, *daemon(), name(), known(), chosen().drained,
-                                has_tls_routes ? transport::scheme::tls : transport::scheme::tcp);
+    const auto wanted =
+        resolve(sources, *daemon(), name(), known(), chosen().drained, chosen().is_local_first,
+                has_tls_routes ? transport::scheme::tls : transport::scheme::tcp);
     backend_list present = before_;
     present.insert(present.end(), backends_.begin(), backends_.end());
     backend_list made = update_backends(present, wanted, worker_count(chosen()));
@@ -207,7 +208,8 @@ eddy::proxy::named_routes proxy_server::name_routes(
     for (const balanced_backend& each : backends_) add(each.its->name(), {each});
     for (const backend_source& each : all_sources()) {
         if (made.contains(each.name)) continue;
-        const auto wanted = resolve({each}, *daemon(), name(), known(), chosen().drained);
+        const auto wanted =
+            resolve({each}, *daemon(), name(), known(), chosen().drained, chosen().is_local_first);
         add(each.name, update_backends(backends_, wanted, worker_count(chosen())));
     }
     return made;
