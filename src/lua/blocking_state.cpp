@@ -1,6 +1,7 @@
 // Every call into Lua is protected: an unprotected error would end the process.
 #include "lua/blocking_state.hpp"
 
+#include "lua/errors.hpp"
 #include "lua/libraries.hpp"
 
 #include <lua.hpp>
@@ -118,19 +119,36 @@ std::expected<void, std::string> blocking_state::protect(std::chrono::nanosecond
                                                          void (*body)(stack in, void* of),
                                                          void* of) {
     struct frame {
+        blocking_state* self;
         void (*body)(stack in, void* of);
         void* of;
-    } here{body, of};
+        int status;
+    } here{this, body, of, 0};
     is_over_ = false;
+    over_at_.clear();
+    calls_.clear();
     end_ = clock::now() + limit;
     interrupt_each(instructions_a_look);
     const int status = lua_cpcall(
         raw(),
         [](lua_State* in) -> int {
-            const frame& what = *static_cast<frame*>(lua_touserdata(in, 1));
+            frame& what = *static_cast<frame*>(lua_touserdata(in, 1));
             lua_settop(in, 0);
-            what.body(in, what.of);
-            return 0;
+            // Where an error is handled its calls are still there.
+            lua_pushlightuserdata(in, what.self);
+            lua_pushcclosure(in, &blocking_state::note_calls, 1);
+            lua_pushlightuserdata(in, &what);
+            lua_pushcclosure(
+                in,
+                [](lua_State* within) -> int {
+                    const frame& its =
+                        *static_cast<frame*>(lua_touserdata(within, lua_upvalueindex(1)));
+                    its.body(within, its.of);
+                    return 0;
+                },
+                1);
+            what.status = lua_pcall(in, 0, 0, 1);
+            return what.status == 0 ? 0 : lua_error(in);
         },
         &here);
     interrupt_each(0);
@@ -138,9 +156,27 @@ std::expected<void, std::string> blocking_state::protect(std::chrono::nanosecond
         lua_settop(raw(), 0);
         return {};
     }
+    return std::unexpected(describe(here.status == LUA_ERRMEM ? LUA_ERRMEM : status));
+}
+
+/// Error handler. The object of the error is not changed: it may be no text.
+int blocking_state::note_calls(lua_State* in) {
+    auto& self = *static_cast<blocking_state*>(lua_touserdata(in, lua_upvalueindex(1)));
+    try {
+        self.calls_ = find_running(in).calls;
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): the error is known without
+    }
+    lua_settop(in, 1);
+    return 1;
+}
+
+/// The error object on top of the stack, which is popped, as a text.
+std::string blocking_state::describe(int status) {
     std::string why = take_error(raw(), status);
-    if (is_over_) why = timeout_text;
-    return std::unexpected(std::move(why));
+    if (is_over_) return over_at_.empty() ? std::string(timeout_text) : over_at_;
+    if (status == LUA_ERRMEM) return why;
+    if (why.size() + calls_.size() > max_error) why.resize(max_error - calls_.size());
+    return why + calls_;
 }
 
 std::expected<void, std::string> blocking_state::compile(std::string_view text,
@@ -160,7 +196,7 @@ std::expected<void, std::string> blocking_state::load(std::string_view text,
         check_standard_libraries(in);
         // The library jit has just turned it on.
         luaJIT_setmode(in, 0, LUAJIT_MODE_ENGINE | LUAJIT_MODE_OFF);
-        load_text(in, prelude, "=prelude");
+        load_text(in, prelude, "=[prelude]");
         lua_pushlightuserdata(in, this);
         lua_pushcclosure(in, &blocking_state::print, 1);
         lua_pushlightuserdata(in, this);
@@ -220,7 +256,15 @@ int blocking_state::push_is_over(lua_State* in) {
 
 void blocking_state::interrupt(lua_State* in) {
     if (!is_over_ && clock::now() < end_) return;
-    is_over_ = true;
+    if (!is_over_) {
+        is_over_ = true;
+        try {
+            const running_place at = find_running(in);
+            if (!at.place.empty())
+                over_at_ = at.place + ": " + std::string(timeout_text) + at.calls;
+        } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it is said without
+        }
+    }
     // From here on every instruction fails, so that a pcall() cannot continue.
     interrupt_each(1);
     luaL_error(in, "%s", timeout_text.data());

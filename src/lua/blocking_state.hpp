@@ -22,7 +22,7 @@
 namespace eddy::lua {
 
 /// One thread at a time. Errors are sentences of one line, at most `max_error` bytes of the
-/// script's.
+/// script's, with the calls that led there: "a.lua:3: no route; called from a.lua:9".
 class blocking_state final : public state {
 public:
     static constexpr std::size_t max_error = 1000;
@@ -92,6 +92,8 @@ private:
     std::expected<void, std::string> protect(std::chrono::nanoseconds limit,
                                              void (*body)(stack in, void* of), void* of);
     void interrupt(lua_State* in) override;
+    static int note_calls(lua_State* in);
+    std::string describe(int status);
     void collect_if_full();
     static int print(lua_State* in);
     static int push_is_over(lua_State* in);
@@ -100,6 +102,8 @@ private:
     printer prints_;
     std::vector<int> functions_;  // kept; none when not above 0
     bool is_over_ = false;
+    std::string over_at_;  // place and calls of the end of the time
+    std::string calls_;    // that led to a failure
     std::chrono::steady_clock::time_point end_;
 };
 

@@ -60,15 +60,37 @@ TEST_F(blocking, a_call_ends_at_its_limit_of_time) {
     load(
         "function double(n) while n == 0 do pcall(function() while true do end end) end "
         "return 2 * n end");
-    EXPECT_EQ(call(0, 10ms), "error: it took longer than it may");
+    EXPECT_EQ(call(0, 10ms), "error: own.lua:1: it took longer than it may; called from own.lua:1");
     EXPECT_EQ(call(1), "2");
+}
+
+TEST_F(blocking, an_end_or_error_has_the_calls_that_led_there) {
+    load(
+        "local function a(n)\n if n == 0 then while true do end end\n"
+        " if n == 1 then error('spoilt') end\n return n\nend\n"
+        "local function b(n)\n local x = pcall(a, 5) and a(n)\n return x\nend\n"
+        "function double(n)\n local x = b(n)\n return x\nend");
+    constexpr std::string_view calls = "; called from own.lua:7, own.lua:11";
+    EXPECT_EQ(call(0, 10ms), "error: own.lua:2: it took longer than it may" + std::string(calls));
+    EXPECT_EQ(call(1), "error: own.lua:3: spoilt" + std::string(calls));
+    EXPECT_EQ(call(2), "2");
+}
+
+TEST_F(blocking, many_calls_and_a_long_text_are_cut) {
+    load(
+        "local function f(n)\n if n == 0 then error(('x'):rep(5000)) end\n"
+        " local x = f(n - 1)\n return x\nend\n"
+        "function double(n)\n local x = f(n)\n return x\nend");
+    const std::string why = call(20);
+    EXPECT_EQ(why.size(), std::string("error: ").size() + blocking_state::max_error);
+    EXPECT_TRUE(why.ends_with("own.lua:3, own.lua:3, ...")) << why;
 }
 
 TEST_F(blocking, functions_that_are_their_own_metamethods_end) {
     load(
         "local t = setmetatable({}, {__tostring = tostring, __call = pcall}) "
         "function double(n) if n == 0 then return tostring(t) end return select('#', t()) end");
-    EXPECT_EQ(call(0, 10ms), "error: it took longer than it may");
+    EXPECT_THAT(call(0, 10ms), HasSubstr("it took longer than it may"));
     EXPECT_GT(std::stoi(call(1)), 2);
 }
 

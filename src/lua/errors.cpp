@@ -38,10 +38,13 @@ void raise_error(stack in, std::string_view text) {
 
 namespace {
 
+/// Levels that are searched: Lua finds each by way of all before.
+constexpr int max_levels = 2000;
+
 /// The innermost function of the script's from a level on, and its level; -1 if there is none.
 /// Those of a sandbox that are written in Lua are named like "[tostring]".
 int find_place(lua_State* in, lua_Debug& where, int level = 0) noexcept {
-    for (; lua_getstack(in, level, &where) != 0; ++level) {
+    for (; level < max_levels && lua_getstack(in, level, &where) != 0; ++level) {
         lua_getinfo(in, "Sl", &where);
         if (*where.what != 'C' && *where.short_src != '[') return level;
     }
@@ -130,6 +133,17 @@ std::string calls_behind(lua_State* failed, int level) {
 }
 
 }  // namespace
+
+running_place find_running(stack in) {
+    running_place found;
+    lua_Debug where;
+    const int level = find_place(in.raw(), where);
+    if (level < 0) return found;
+    found.place = where.short_src;
+    if (where.currentline > 0) found.place += ":" + std::to_string(where.currentline);
+    found.calls = calls_behind(in.raw(), level);
+    return found;
+}
 
 std::string describe_failure(stack failed, stack to, std::size_t most) {
     lua_State* const in = to.raw();

@@ -23,6 +23,14 @@ inline constexpr std::size_t max_traced_calls = 8;
 /// the calls that led there: at most `most` bytes of one line. The error is moved to `in`, of
 /// a running function with three places left. Throws std::bad_alloc; raises nothing.
 std::string describe_failure(stack failed, stack in, std::size_t most);
+/// Place of the innermost function of the script's that is running, such as "a.lua:3", and the
+/// calls that led there, such as "; called from a.lua:9"; both are empty where there is none.
+struct running_place {
+    std::string place;
+    std::string calls;
+};
+/// The state is within a call or hook. Throws std::bad_alloc; raises nothing.
+running_place find_running(stack in);
 /// Raises "C stack overflow" when too little is left of the native stack. Functions that recurse
 /// call it at each level. callbacks.cpp has it.
 void check_native_stack(stack in);

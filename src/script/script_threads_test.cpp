@@ -216,7 +216,8 @@ TEST_P(script_threads_io, a_job_that_fails_leaves_its_thread_at_work) {
         must(all.submit(std::make_unique<question>(seen, 3)));
         co_await seen.until([&] { return seen.answers.size() == 4; });
         EXPECT_EQ(seen.answers,
-                  (std::vector<std::string>{"no", "it took longer than it may", "no memory", "3"}));
+                  (std::vector<std::string>{"no", "own.lua:1: it took longer than it may",
+                                            "no memory", "3"}));
     });
 }
 

@@ -25,7 +25,6 @@ using eddy::cache::read_through;
 
 /// Factor from the deadline of a waiting command to a hook's own: a late answer is still of use.
 constexpr int patience_factor = 4;
-constexpr std::chrono::seconds change_limit{30};
 /// Longest wait of a stop for threads that have nothing more to do.
 constexpr duration end_patience = std::chrono::seconds(1);
 constexpr duration longest_pause = std::chrono::seconds(60);
@@ -156,12 +155,15 @@ outcome<std::unique_ptr<cache_hooks::crew>> cache_hooks::make_crew(const std::st
         chosen.name = name;
         chosen.owner = owner_;
         chosen.functions = eddy::cache::hook_names;
+        chosen.limits.bytes = config_.memory;
+        // The threads may outlive this.
+        const duration limit = config_.time;
         chosen.own_calls = {
-            [](lua::blocking_state& in) { return eddy::cache::run_start(in, change_limit); },
-            [](lua::blocking_state& in, duration since_last) {
-                return eddy::cache::run_tick(in, since_last, change_limit);
+            [limit](lua::blocking_state& in) { return eddy::cache::run_start(in, limit); },
+            [limit](lua::blocking_state& in, duration since_last) {
+                return eddy::cache::run_tick(in, since_last, limit);
             },
-            [](lua::blocking_state& in) { return eddy::cache::run_stop(in, change_limit); }};
+            [limit](lua::blocking_state& in) { return eddy::cache::run_stop(in, limit); }};
         return std::make_unique<crew>(*this, std::move(chosen));
     } catch (const std::system_error& failure) {
         return refuse(500,
@@ -265,7 +267,7 @@ void cache_hooks::end_retired() {
 /// False while the threads of an earlier version may still write what they have kept: newer changes
 /// must not be written before. For the time of one call at most.
 bool cache_hooks::may_take_jobs() noexcept {
-    if (loop::current().now() - retired_at_ >= change_limit) return true;
+    if (loop::current().now() - retired_at_ >= config_.time) return true;
     return std::ranges::none_of(retired_,
                                 [](const auto& each) { return each->functions().has_own(); });
 }
@@ -347,7 +349,7 @@ task<void> cache_hooks::run() {
             const duration limit = job.what == hook_job::kind::miss
                                        ? duration(std::chrono::microseconds(
                                              config_.options.deadline_us * patience_factor))
-                                       : duration(change_limit);
+                                       : config_.time;
             const result<> submitted =
                 crew_->threads().submit(std::make_unique<call>(*this, std::move(job), limit));
             EDDY_ASSERT(submitted);

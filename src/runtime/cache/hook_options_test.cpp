@@ -215,6 +215,29 @@ task<void> changes_are_given_up_after_some_retries(std::string type) {
     co_await s->stop(0s);
 }
 
+task<void> memory_of_the_script_is_limited(std::string type) {
+    for (const bool is_small : {true, false}) {
+        const hooks_file script(
+            "function on_miss() return tostring(pcall(string.rep, 'x', 8e6)) end");
+        subject s(type, script.with_hooks({{"hook_memory", is_small ? "2M" : "32M"}}));
+        if (!co_await starts(s)) co_return;
+        talker client = co_await talker::to(s->local());
+        EXPECT_EQ(co_await ask(client, "GET a"), is_small ? "$5" : "$4");
+        co_await s->stop(0s);
+    }
+}
+
+task<void> time_of_a_call_is_limited(std::string type) {
+    const hooks_file script("function on_write() while true do end end");
+    subject s(type, script.with_hooks({{"hook_time", "20ms"}, {"hook_retries", 1}}));
+    if (!co_await starts(s)) co_return;
+    talker client = co_await talker::to(s->local());
+    EXPECT_EQ(co_await ask(client, "SET a 1"), "+OK");
+    co_await until([&] { return counted(s, "hook_lost_total") == 1; });
+    co_await s->stop(0s);
+    EXPECT_TRUE(s.events.has("hooks.lua:6: it took longer than it may"));
+}
+
 task<void> a_stop_waits_for_changes(std::string type) {
     const hooks_file script(takes_changes);
     script.put("down");
@@ -236,6 +259,8 @@ effect_table hook_effects() {
     effect_table all = {
         {{"cache", "hooks"}, {misses_are_asked_of_the_script}},
         {{"cache", "hook-threads"}, {each_thread_runs_the_script}},
+        {{"cache", "hook-memory"}, {memory_of_the_script_is_limited}},
+        {{"cache", "hook-time"}, {time_of_a_call_is_limited}},
         {{"cache", "hook-deadline"}, {clients_wait_until_the_deadline}},
         {{"cache", "hook-fallback"}, {failures_have_a_fallback}},
         {{"cache", "hook-stale-for"}, {stale_values_are_kept_for_a_time}},

@@ -308,8 +308,8 @@ bound_options<config> replication_rows() {
     };
 }
 
-/// The script behind the cache, and values that it is too late for.
-bound_options<config> hook_rows() {
+/// The script behind the cache: its threads, and their limits.
+bound_options<config> hook_script_rows() {
     return {
         row::whole_path(nested(&config::hooks, &hook_config::file),
                         {.name = "hooks",
@@ -329,6 +329,30 @@ bound_options<config> hook_rows() {
                             "with on_tick has one, if this is not given",
                     .minimum = 1,
                     .maximum = static_cast<std::int64_t>(script::script_threads::max_threads)}),
+        row::bound(nested(&config::hooks, &hook_config::memory),
+                   {.name = "hook-memory",
+                    .kind = option_kind::size,
+                    .value_name = "SIZE",
+                    .default_value = "256MiB",
+                    .help = "memory of the script's values in each thread; a call that needs more "
+                            "fails",
+                    .minimum = std::int64_t{1} << 20,
+                    .maximum = std::int64_t{1} << 36}),
+        row::bound(nested(&config::hooks, &hook_config::time),
+                   {.name = "hook-time",
+                    .kind = option_kind::duration,
+                    .value_name = "TIME",
+                    .default_value = "30s",
+                    .help = "longest time of a call of the script but on_miss, which has four "
+                            "times --hook-deadline; it is ended with an error that names its line",
+                    .minimum = 1'000'000,
+                    .maximum = std::int64_t{3600} * 1'000'000'000}),
+    };
+}
+
+/// Clients that wait for the script, and values that it is too late for.
+bound_options<config> hook_reply_rows() {
+    return {
         row::in_microseconds(
             nested(&config::hooks, nested(&hook_config::options, &hook_options::deadline_us)),
             {.name = "hook-deadline",
@@ -477,7 +501,8 @@ const bound_options<config>& option_rows() {
              bind_option("address of this machine to serve on; * for all, so that other machines "
                          "may read and write the cache")),
          secure_rows<config>(), row::unbound_all(redis_tls_options()), access_rows(), file_rows(),
-         replication_rows(), hook_rows(), hook_queue_rows(), client_rows()});
+         replication_rows(), hook_script_rows(), hook_reply_rows(), hook_queue_rows(),
+         client_rows()});
     return rows;
 }
 
