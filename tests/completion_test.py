@@ -46,6 +46,12 @@ class Completion(FlagTest):
         self.assertEqual(words("edit", "chat", "--evic"), [])
         self.assertIn("allkeys-lru", words("create", "cache", "x", "--eviction", ""))
         self.assertEqual(words("create", "cache", "x", "--dir", ""), [":files"])
+        self.assertEqual(words("create", "server", "x", "--cache", ""), ["db"])
+        self.assertEqual(words("create", "http", "x", "--cache", ""), [], "it is a size")
+        self.assertEqual(words("create", "proxy", "x", "--backend", ":1,c"), [":1,chat"])
+        for line in (("create", "server", "x", "--lua", ""), ("create", "cache", "x", "--hooks", ""), ("create", "cache", "x", "--lua="), ("--lua", ""),
+                     ("lua", "run", ""), ("lua", "check", "")):
+            self.assertEqual(words(*line), [":files"], line)
         self.assertEqual(words("top", "--sort=p"), ["--sort=p50", "--sort=p99"])
         absent = self.running.run("complete", "--", "--socket", "/nowhere/s", "stop", "")
         self.assertEqual((absent.status, absent.out, absent.err), (0, "", ""), "it is silent without a daemon")

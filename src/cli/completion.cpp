@@ -44,6 +44,8 @@ public:
     completions run() {
         // Flags in front of the command.
         while (at_ < before_.size() && before_[at_].starts_with('-')) {
+            // --lua FILE is `lua run FILE`.
+            if (before_[at_] == "--lua") return files();
             if (before_[at_] == "--socket" && ++at_ == before_.size()) return files();
             ++at_;
         }
@@ -82,7 +84,7 @@ private:
     completions of_commands() const {
         completions made;
         if (current_.starts_with('-')) {
-            for (const char* const flag : {"--socket", "--json", "--help", "--version"})
+            for (const char* const flag : {"--socket", "--json", "--lua", "--help", "--version"})
                 add(made, flag);
             return made;
         }
@@ -201,8 +203,13 @@ private:
         };
         for (const std::string& each : of.choices) offer(each);
         if (!of.choices.empty()) return made;
-        if (of.name == "owner" || of.name == "cache" || of.name == "backend") {
+        if (of.name == "owner") {
             for (const known_runtime& each : runtimes_()) offer(each.name, each.type);
+        } else if (of.name == "cache" && of.value_name == "NAME") {
+            for (const known_runtime& each : runtimes_())
+                if (each.type == "cache") offer(each.name, each.type);
+        } else if (of.name == "backend" || of.name == "backup" || of.name == "route") {
+            offer_backends(made, of.name == "route", begun, prefix);
         } else if (of.name == "group") {
             for (const std::string& each : groups()) offer(each);
         } else if (of.name == "filter") {
@@ -216,6 +223,24 @@ private:
             made.takes_files = of.is_path;
         }
         return made;
+    }
+
+    /// Runtimes and groups as the last of a list, such as ":7001,si"; of a route behind its place,
+    /// such as "/api=si".
+    void offer_backends(completions& to, bool is_route, std::string_view begun,
+                        const std::string& prefix) const {
+        const std::size_t end = begun.find_last_of(is_route ? "=," : ",");
+        if (is_route && end == std::string_view::npos) return;
+        const std::string_view before = begun.substr(0, end + 1);  // none: npos + 1 is 0
+        begun.remove_prefix(before.size());
+        const auto offer = [&](const std::string& name, std::string_view help) {
+            if (name.starts_with(begun))
+                to.words.push_back({prefix + std::string(before) + name, short_help(help)});
+        };
+        for (const known_runtime& each : runtimes_())
+            if (each.type != "client" && each.type != "stream") offer(each.name, each.type);
+        if (begun.starts_with('@'))
+            for (const std::string& each : groups()) offer("@" + each, "group");
     }
 
     std::set<std::string> groups() const {

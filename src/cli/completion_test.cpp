@@ -27,7 +27,17 @@ protected:
                        {.name = "tls", .negatable = true}};
         type_flags server;
         server.name = "server";
-        with_.types = {cache, server};
+        server.flags = {{.name = "cache", .value_name = "NAME"},
+                        {.name = "lua", .value_name = "FILE", .is_path = true}};
+        type_flags proxy;
+        proxy.name = "proxy";
+        proxy.flags = {{.name = "backend", .value_name = "ADDRESS,..."},
+                       {.name = "backup", .value_name = "ADDRESS,..."},
+                       {.name = "route", .value_name = "HOST/PATH=BACKENDS", .repeats = true}};
+        type_flags site;
+        site.name = "http";
+        site.flags = {{.name = "cache", .value_name = "SIZE"}};
+        with_.types = {cache, server, proxy, site};
         command create;
         create.name = "create";
         create.operands = "<type> <name> [flags]";
@@ -86,7 +96,7 @@ TEST_F(completion, commands) {
     EXPECT_THAT(words({"--json", "re"}), ElementsAre("rename"));
     EXPECT_THAT(words({"--so"}), ElementsAre("--socket"));
     EXPECT_THAT(words({"help", "cr"}), ElementsAre("create"));
-    EXPECT_THAT(words({"help", "create", ""}), ElementsAre("cache", "server"));
+    EXPECT_THAT(words({"help", "create", ""}), ElementsAre("cache", "server", "proxy", "http"));
     EXPECT_THAT(words({"bench", ""}), ElementsAre("http", "ws"));
     EXPECT_THAT(words({"nonsense", ""}), IsEmpty());
     EXPECT_EQ(asked_, 0);
@@ -114,8 +124,26 @@ TEST_F(completion, values) {
     EXPECT_FALSE(of({"create", "cache", "x", "--port", ""}).takes_files);
 }
 
+TEST_F(completion, scripts_are_files) {
+    EXPECT_TRUE(of({"create", "server", "x", "--lua", ""}).takes_files);
+    EXPECT_TRUE(of({"create", "server", "x", "--lua=a"}).takes_files);
+    EXPECT_THAT(words({"--l"}), ElementsAre("--lua"));
+    EXPECT_TRUE(of({"--lua", ""}).takes_files);
+    EXPECT_TRUE(of({"--json", "--lua", "a.lua", ""}).takes_files) << "an argument of the script";
+}
+
+TEST_F(completion, runtimes_that_a_flag_names) {
+    EXPECT_THAT(words({"create", "server", "x", "--cache", ""}), ElementsAre("db"));
+    EXPECT_THAT(words({"create", "http", "x", "--cache", ""}), IsEmpty()) << "it is a size";
+    EXPECT_THAT(words({"create", "proxy", "x", "--backend", ""}), ElementsAre("db", "chat"));
+    EXPECT_THAT(words({"create", "proxy", "x", "--backup", ":7001,c"}), ElementsAre(":7001,chat"));
+    EXPECT_THAT(words({"create", "proxy", "x", "--backend=@w"}), ElementsAre("--backend=@web"));
+    EXPECT_THAT(words({"create", "proxy", "x", "--route", "/api"}), IsEmpty());
+    EXPECT_THAT(words({"create", "proxy", "x", "--route", "/api=:1,d"}), ElementsAre("/api=:1,db"));
+}
+
 TEST_F(completion, names) {
-    EXPECT_THAT(words({"create", ""}), ElementsAre("cache", "server"));
+    EXPECT_THAT(words({"create", ""}), ElementsAre("cache", "server", "proxy", "http"));
     EXPECT_THAT(words({"create", "cache", ""}), IsEmpty());
     EXPECT_THAT(words({"start", ""}), ElementsAre("chat"));
     EXPECT_THAT(words({"stop", ""}), ElementsAre("db"));
