@@ -141,7 +141,8 @@ class StreamDaemonFlags(StreamDaemonTest):
             self.assertIn("no-such-name", self.refusal_of(flag, "no-such-name"))
 
     @needs("scripts")
-    @effect_of("stream-daemon", "lua", "lua-path", "lua-memory", "lua-unsafe", "lua-admin", "lua-time", "lua-slice")
+    @effect_of("stream-daemon", "lua", "lua-path", "lua-memory", "lua-unsafe", "lua-admin", "lua-time", "lua-slice",
+               "lua-max-timers", "lua-max-sockets", "lua-max-queue")
     def test_scripts(self):
         folder = self.folder()
         with open(os.path.join(folder, "words.lua"), "w", encoding="utf-8") as module:
@@ -152,23 +153,30 @@ class StreamDaemonFlags(StreamDaemonTest):
                        "function handle(request)\n"
                        "  if request.prompt == 'forever' then while true do end end\n"
                        "  send(words.hello)\n"
+                       "  send('timers ' .. tostring(pcall(eddy.set_timeout, 1e6, function() end)))\n"
+                       "  send('sockets ' .. tostring(eddy.tcp() ~= nil))\n"
                        "  send('room ' .. tostring(pcall(string.rep, 'x', 4e6)))\n"
                        "  send(tostring(select(2, pcall(eddy.blocking, function() return 1 end))))\n"
                        "  send(tostring(select(2, pcall(eddy.stop, 'x'))))\nend\n")
         flags = ("-source", "lua", "-lua", os.path.relpath(script), "-lua-path", folder)
-        self.start(*flags, "-lua-memory", "2M", "-lua-time", "50ms", "-lua-slice", "1ms", "-workers", "2")
+        self.start(*flags, "-lua-memory", "2M", "-lua-time", "50ms", "-lua-slice", "1ms", "-lua-max-timers", "0", "-lua-max-sockets", "0",
+                   "-workers", "2")
         said = answer_of(new_client(self.path)).decode()
         self.assertIn('"hello"', said)
+        for each in ("timers", "sockets"):
+            self.assertIn(f"{each} false", said)
         self.assertIn("room false", said)
         self.assertIn("--lua-unsafe", said)
         self.assertIn("--lua-admin", said)
         self.assertIn(b"script_too_long", answer_of(new_client(self.path, b'{"prompt":"forever"}')))
         self.start(*flags, "-lua-unsafe", "-lua-admin")
         said = answer_of(new_client(self.path)).decode()
-        self.assertIn("room true", said)
+        for each in ("timers", "sockets", "room"):
+            self.assertIn(f"{each} true", said)
         self.assertIn("there is no daemon here", said)
         self.assertNotIn("--lua-unsafe", said)
         self.assertIn("--lua-slice", self.refusal_of(*flags, "-lua-slice", "never"))
+        self.assertIn("--lua-max-queue", self.refusal_of(*flags, "-lua-max-queue", "0"))
 
     @effect_of("stream-daemon", "key-file", "key-field", "handoff-key", "model", "events", "source-header", "source-backend")
     def test_requests_to_models(self):

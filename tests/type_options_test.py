@@ -109,6 +109,7 @@ class Values:
         return {"lua": Change({"lua": self.lua}, before), "lua_path": Change({"lua_path": [self.folder]}, scripted), "lua_memory": Change({"lua_memory": "8M"}, scripted),
                 "lua_unsafe": Change({"lua_unsafe": True}, scripted),
                 "lua_slice": Change({"lua_slice": "2ms"}, scripted), "lua_time": Change({"lua_time": "9s"}, scripted),
+                **{each: Change({each: 9}, scripted) for each in ("lua_max_timers", "lua_max_sockets", "lua_max_queue")},
                 "lua_admin": Change({"lua_admin": True}, scripted)}
 
     def of_client(self, _at):
@@ -143,7 +144,7 @@ class Values:
                 "redis_version": Change({"redis_version": "7.2.9"}), "hooks": Change(hooked)}
         for name, value in (("threads", 3), ("deadline", "9s"), ("fallback", "nil"), ("stale_for", "9s"),
                             ("stale_memory", "1M"), ("negative_ttl", "9s"), ("max_misses", 7), ("queue", "1M"),
-                            ("full", "refuse"), ("retries", 7), ("flush", "9s")):
+                            ("full", "refuse"), ("retries", 7), ("flush", "9s"), ("memory", "8M"), ("time", "9s")):
             made["hook_" + name] = Change({"hook_" + name: value}, hooked)
         if self.certificates:
             made.update(self.of_secure_port(at))

@@ -104,7 +104,8 @@ public:
     /// and nothing more. hand_over_listeners() and stop() follow.
     virtual task<void> end_accepting() { co_return; }
     /// Connections that rest, or whose commands have had no effect yet, with their state, for
-    /// take_clients(). The others stay, and end with stop(). After end_accepting().
+    /// take_clients(). After end_accepting(). Called repeatedly, until it yields none: a connection
+    /// that was busy may rest at a later call. The others stay, and end with stop().
     virtual task<std::vector<passed_client>> hand_over_clients() {
         co_return std::vector<passed_client>();
     }

@@ -241,6 +241,9 @@ TEST(client_options, are_read_into_their_members_and_changed_live) {
                                 {"lua-memory", {scripted, {{"lua_memory", "9M"}}}},
                                 {"lua-slice", {scripted, {{"lua_slice", "9ms"}}}},
                                 {"lua-time", {scripted, {{"lua_time", "9s"}}}},
+                                {"lua-max-timers", {scripted, {{"lua_max_timers", 9}}}},
+                                {"lua-max-sockets", {scripted, {{"lua_max_sockets", 9}}}},
+                                {"lua-max-queue", {scripted, {{"lua_max_queue", 9}}}},
                                 {"lua-admin", {scripted, {{"lua_admin", true}}}}};
     check_reading(option_rows(), read_config, before, own);
     check_live(option_rows(), read_config, before, own);

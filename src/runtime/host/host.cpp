@@ -58,9 +58,9 @@ outcome<std::uint64_t> host::publish(std::string_view topic, std::string message
     return messages_->publish(topic, std::move(message));
 }
 
-outcome<subscription> host::subscribe(std::string topic) {
+outcome<subscription> host::subscribe(std::string topic, std::size_t most) {
     if (messages_ == nullptr) return alone();
-    auto made = messages_->subscribe(std::move(topic));
+    auto made = messages_->subscribe(std::move(topic), most);
     if (!made) return made;
     if (auto added = add(made->notifier()); !added)
         return std::unexpected(std::move(added.error()));

@@ -85,7 +85,7 @@ public:
     /// See message_bus. A subscription belongs to the calling thread's loop and ends (errc::closed)
     /// with the instance; more than max_watches are refused (503).
     outcome<std::uint64_t> publish(std::string_view topic, std::string message);
-    outcome<subscription> subscribe(std::string topic);
+    outcome<subscription> subscribe(std::string topic, std::size_t most = max_queued_messages);
     /// See message_bus::last_number(); 0 without a daemon.
     std::uint64_t last_message() const;
 

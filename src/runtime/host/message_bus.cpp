@@ -14,15 +14,16 @@ namespace eddy::runtime {
 
 /// Queue of a subscription.
 struct subscription::state {
-    explicit state(std::string of) : topic(std::move(of)) {}
+    state(std::string of, std::size_t limit) : topic(std::move(of)), most(limit) {
+        EDDY_ASSERT(most > 0);
+    }
 
     /// False at a limit.
     bool add(const std::shared_ptr<const std::string>& message, std::uint64_t number) {
         const std::lock_guard lock(mutex);
         if (is_sealed) return false;
         EDDY_ASSERT(messages.empty() || messages.back().number < number);
-        if (messages.size() >= max_queued_messages ||
-            bytes + message->size() > max_queued_message_bytes) {
+        if (messages.size() >= most || bytes + message->size() > max_queued_message_bytes) {
             ++dropped;
             return false;
         }
@@ -41,6 +42,7 @@ struct subscription::state {
     }
 
     const std::string topic;
+    const std::size_t most;  // messages
     const std::shared_ptr<loop_notifier> notifier = std::make_shared<loop_notifier>();
     std::mutex mutex;
     std::deque<bus_message> messages;
@@ -81,9 +83,9 @@ outcome<std::uint64_t> message_bus::publish(std::string_view topic, std::string 
     return taken;
 }
 
-outcome<subscription> message_bus::subscribe(std::string topic) {
+outcome<subscription> message_bus::subscribe(std::string topic, std::size_t most) {
     if (auto valid = check_topic(topic); !valid) return std::unexpected(std::move(valid.error()));
-    auto made = std::make_shared<subscription::state>(std::move(topic));
+    auto made = std::make_shared<subscription::state>(std::move(topic), most);
     {
         const std::lock_guard lock(mutex_);
         topics_[made->topic].push_back(made);

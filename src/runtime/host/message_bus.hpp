@@ -27,8 +27,8 @@ class message_bus;
 /// The longest name of a topic, and the largest message, in bytes.
 inline constexpr std::size_t max_topic_bytes = 256;
 inline constexpr std::size_t max_message_bytes = std::size_t{1} << 20;
-/// Limits of a subscription's queue. A message that comes at either limit is dropped for that
-/// subscription, and counted.
+/// Limits of a subscription's queue; that of the messages is the usual one. A message that comes at
+/// either limit is dropped for that subscription, and counted.
 inline constexpr std::size_t max_queued_messages = 1024;
 inline constexpr std::size_t max_queued_message_bytes = std::size_t{4} << 20;
 
@@ -75,9 +75,9 @@ public:
     /// Queues the message at each subscription of the topic, the publisher's own, too, and returns
     /// how many took it. Never waits. Refuses (400) a name or message that is too long.
     outcome<std::uint64_t> publish(std::string_view topic, std::string message);
-    /// Subscribes from now on. Refuses (400) a name that is empty or too long. The calling thread's
-    /// loop.
-    outcome<subscription> subscribe(std::string topic);
+    /// Subscribes from now on, with a queue of `most` messages, at least 1. Refuses (400) a name
+    /// that is empty or too long. The calling thread's loop.
+    outcome<subscription> subscribe(std::string topic, std::size_t most = max_queued_messages);
     /// Number of the last message of all topics; 0 before the first.
     std::uint64_t last_number() const;
 

@@ -66,7 +66,7 @@ struct bus_functions {
                                               max_script_subscriptions));
         const bool has_ended = bus.last_ != std::numeric_limits<std::uint64_t>::max();
         if (bus.daemon_ == nullptr || has_ended) return script::values_of(++bus.last_id_);
-        auto made = bus.daemon_->subscribe(topic_of(channel));
+        auto made = bus.daemon_->subscribe(topic_of(channel), bus.queue_);
         if (!made) return answer::failed(made.error().message);
         return script::values_of(bus.add(std::move(channel), of.take_function(), std::move(*made)));
     }

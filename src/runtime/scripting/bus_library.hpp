@@ -47,10 +47,15 @@ public:
     };
 
     /// `daemon` has the bus; null in a trial, where nothing is sent. The subscriptions run in
-    /// `tasks`, which must end before the state's host does. All references outlive it.
-    script_bus(std::shared_ptr<host> daemon, runner& by, scope& tasks,
-               script_tallies& counted) noexcept
-        : daemon_(std::move(daemon)), runner_(by), tasks_(tasks), counted_(counted) {}
+    /// `tasks`, which must end before the state's host does. All references outlive it. `queue`:
+    /// messages that wait for a subscription at most.
+    script_bus(std::shared_ptr<host> daemon, runner& by, scope& tasks, script_tallies& counted,
+               std::size_t queue = max_queued_messages) noexcept
+        : daemon_(std::move(daemon)),
+          runner_(by),
+          tasks_(tasks),
+          counted_(counted),
+          queue_(queue) {}
 
     /// Functions of the table `self`.
     script::library functions() noexcept;
@@ -81,6 +86,7 @@ private:
     runner& runner_;
     scope& tasks_;
     script_tallies& counted_;
+    const std::size_t queue_;
     std::map<std::uint64_t, std::shared_ptr<entry>> all_;
     std::size_t ended_ = 0;  // whose function still runs
     std::uint64_t last_id_ = 0;

@@ -3,6 +3,8 @@
 
 #include <eddy/io/loop.hpp>
 
+#include <fmt/format.h>
+
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -72,8 +74,11 @@ answer sleep(invocation& of) {
 answer add_timer(invocation& of, double unit_ns, bool repeats) {
     const duration time = time_of(of.number(1), unit_ns);
     if (time < duration{}) return answer::misused();
-    const std::uint64_t id = of.context<script_timers>().add(time, repeats, of.take_function());
-    if (id == 0) return answer::failed("there are 10000 timers already, which is the limit");
+    auto& timers = of.context<script_timers>();
+    const std::uint64_t id = timers.add(time, repeats, of.take_function());
+    if (id == 0)
+        return answer::failed(
+            fmt::format("there are {} timers already, which is --lua-max-timers", timers.most()));
     return script::values_of(id);
 }
 

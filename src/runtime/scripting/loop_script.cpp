@@ -132,6 +132,7 @@ script_version::script_version(const script_type& type, const script_config& bud
       lines_(lines),
       counted_(counted),
       failures_(failures),
+      sockets_({.sockets = budgets.max_sockets}),
       modules_(budgets.modules),
       blocking_({.is_allowed = budgets.is_unsafe,
                  .owner = budgets.file.name,
@@ -140,8 +141,8 @@ script_version::script_version(const script_type& type, const script_config& bud
       meters_(counted.own),
       admin_(type.daemon, budgets.admin),
       host_(options_of(type, budgets)),
-      timers_(*this),
-      bus_(type.daemon, *this, tasks_, counted) {
+      timers_(*this, budgets.max_timers),
+      bus_(type.daemon, *this, tasks_, counted, budgets.max_queue) {
     no_tasks_.set();
 }
 

@@ -48,8 +48,9 @@ std::unexpected<problem> has_no_script(const std::string& name) {
 
 outcome<> read_script_file(const settings& chosen, script_config& into, bool takes_requests) {
     if (!into) {
-        std::vector<const char*> names = {"lua-path",  "lua-unsafe", "lua-memory",
-                                          "lua-slice", "lua-time",   "lua-admin"};
+        std::vector<const char*> names = {"lua-path",       "lua-unsafe",      "lua-memory",
+                                          "lua-slice",      "lua-time",        "lua-admin",
+                                          "lua-max-timers", "lua-max-sockets", "lua-max-queue"};
         if (takes_requests) names.push_back("lua-body");
         for (const char* const name : names)
             if (chosen.given(name))

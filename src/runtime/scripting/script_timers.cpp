@@ -48,7 +48,7 @@ void script_timers::entry::fire() noexcept {
 
 std::uint64_t script_timers::add(duration time, bool repeats, script::kept_function function) {
     if (is_over_) return ++last_;
-    if (count() >= most) return 0;
+    if (count() >= most_) return 0;
     auto made = std::make_unique<entry>(*this, last_ + 1, time, repeats, std::move(function));
     entry& its = *made;
     EDDY_ASSERT(!all_.contains(last_ + 1));

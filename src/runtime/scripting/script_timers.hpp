@@ -27,13 +27,12 @@ public:
         ~runner() = default;
     };
 
-    /// Timers at a time, at most, those included whose function has not ended.
-    static constexpr std::size_t most = 10'000;
     /// Least time between two calls of a repeated one.
     static constexpr duration least_interval = std::chrono::milliseconds(1);
     static constexpr duration longest = std::chrono::hours(24 * 365);
 
-    explicit script_timers(runner& by) noexcept : runner_(by) {}
+    /// `most`: timers at a time, those included whose function has not ended.
+    script_timers(runner& by, std::size_t most) noexcept : runner_(by), most_(most) {}
 
     /// Number of the new timer, or 0 at the limit. Throws std::bad_alloc.
     std::uint64_t add(duration time, bool repeats, script::kept_function function);
@@ -44,6 +43,7 @@ public:
     /// Ends all timers. Later ones have a number, and never fire.
     void clear() noexcept;
     std::size_t count() const noexcept { return all_.size() + last_calls_.size(); }
+    std::size_t most() const noexcept { return most_; }
 
 private:
     class entry final : private timer {
@@ -64,6 +64,7 @@ private:
     };
 
     runner& runner_;
+    const std::size_t most_;
     std::unordered_map<std::uint64_t, std::unique_ptr<entry>> all_;
     std::unordered_set<std::uint64_t> last_calls_;  // of timers that are not in all_ any more
     std::uint64_t last_ = 0;

@@ -1,5 +1,6 @@
 // Effects of the options of a server's script. A program without scripts refuses them instead.
 #include "runtime/options/option_effects.hpp"
+#include "runtime/scripting/limit_probes.hpp"
 #include "runtime/testing.hpp"
 
 #include <gmock/gmock.h>
@@ -20,7 +21,7 @@ struct scripted {
     scripted(const std::string& type, std::string_view script, json more) {
         std::ofstream(file) << script;
         more["lua"] = file;
-        its.emplace(type, with(std::move(more)));
+        its.emplace(type, with(std::move(more)), "subject", neighbours());
     }
     /// False if the program is built without scripts.
     task<bool> has_started() {
@@ -165,6 +166,19 @@ task<void> runtimes_are_changed_with_the_flag_alone(std::string type) {
     }
 }
 
+/// Done three times, in one call.
+template <const limit_probe& Probe>
+task<void> count_is_limited(std::string type) {
+    for (const int most : probed_limits) {
+        std::string script(limit_probes);
+        script.append("function on_message(c, text) self.send(c, ").append(Probe.call);
+        scripted s(type, script + ") end", {{std::string(Probe.option), most}});
+        if (!co_await s.has_started()) co_return;
+        EXPECT_EQ(co_await s.answer("x"), std::to_string(most));
+        co_await (*s.its)->stop(0s);
+    }
+}
+
 }  // namespace
 
 effect_table script_effects() {
@@ -177,6 +191,9 @@ effect_table script_effects() {
         {{"server", "lua-time"}, {time_of_a_callback_is_limited}},
         {{"server", "lua-unsafe"}, {functions_that_block_need_the_flag}},
         {{"server", "lua-admin"}, {runtimes_are_changed_with_the_flag_alone}},
+        {{"server", "lua-max-timers"}, {count_is_limited<timers_probe>}},
+        {{"server", "lua-max-sockets"}, {count_is_limited<sockets_probe>}},
+        {{"server", "lua-max-queue"}, {count_is_limited<queue_probe>}},
     };
 }
 

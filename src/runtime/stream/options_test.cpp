@@ -4,6 +4,7 @@
 #include "runtime/keepalive_probe.hpp"
 #include "runtime/options/option_effects.hpp"
 #include "runtime/options/row_checks.hpp"
+#include "runtime/scripting/limit_probes.hpp"
 #include "runtime/stream/programs/programs.hpp"
 #include "runtime/stream/testing.hpp"
 #include "transport/test_certificates.hpp"
@@ -626,9 +627,11 @@ task<void> a_script_answers(std::string type) {
 task<std::string> answer_of(std::string type, std::string_view script, json more) {
     const temporary_folder folder;
     std::ofstream(folder.file("a.lua")) << script;
-    subject s(type, with(std::move(more), {{"handoff", "unix://" + folder.file("s")},
-                                           {"source", "lua"},
-                                           {"lua", folder.file("a.lua")}}));
+    subject s(type,
+              with(std::move(more), {{"handoff", "unix://" + folder.file("s")},
+                                     {"source", "lua"},
+                                     {"lua", folder.file("a.lua")}}),
+              "subject", neighbours());
     if (const auto started = co_await s->start(); !started) {
         EXPECT_THAT(started.error().message, HasSubstr("without scripts"));
         co_return "";
@@ -721,6 +724,19 @@ task<void> runtimes_are_changed_with_the_flag_alone(std::string type) {
     }
 }
 
+/// Done three times, in one call.
+template <const limit_probe& Probe>
+task<void> count_is_limited(std::string type) {
+    for (const int most : probed_limits) {
+        std::string script(limit_probes);
+        script.append("function handle() send('made ' .. ").append(Probe.call).append(") end");
+        const std::string answer =
+            co_await answer_of(type, script, {{std::string(Probe.option), most}});
+        if (answer.empty()) co_return;
+        EXPECT_THAT(answer, HasSubstr("made " + std::to_string(most)));
+    }
+}
+
 TEST(stream_options, each_is_read_into_its_member_and_changed_live) {
     const json before = {{"handoff", "unix:///s"}};
     const auto with_more = [&](json more) { return with(std::move(more), before); };
@@ -753,6 +769,9 @@ TEST(stream_options, each_is_read_into_its_member_and_changed_live) {
                                 {"lua-memory", {scripted, {{"lua_memory", "9M"}}}},
                                 {"lua-slice", {scripted, {{"lua_slice", "9ms"}}}},
                                 {"lua-time", {scripted, {{"lua_time", "9s"}}}},
+                                {"lua-max-timers", {scripted, {{"lua_max_timers", 9}}}},
+                                {"lua-max-sockets", {scripted, {{"lua_max_sockets", 9}}}},
+                                {"lua-max-queue", {scripted, {{"lua_max_queue", 9}}}},
                                 {"replay-time", {replayed, {{"replay_time", "9s"}}}},
                                 {"tcp-keepalive", {before, {{"tcp_keepalive", "9s"}}}}};
     check_reading(option_rows(), read_config, before, own);
@@ -783,6 +802,9 @@ effect_table stream_effects() {
         {{"stream", "lua-time"}, {time_of_a_stream_is_limited}},
         {{"stream", "lua-unsafe"}, {functions_that_block_need_the_flag}},
         {{"stream", "lua-admin"}, {runtimes_are_changed_with_the_flag_alone}},
+        {{"stream", "lua-max-timers"}, {count_is_limited<timers_probe>}},
+        {{"stream", "lua-max-sockets"}, {count_is_limited<sockets_probe>}},
+        {{"stream", "lua-max-queue"}, {count_is_limited<queue_probe>}},
         {{"stream", "replay-memory"}, {missed_events_are_replayed}},
         {{"stream", "access-log"}, {streams_are_logged}},
         {{"stream", "replay-time"}, {events_are_kept_for_a_time}},

@@ -1,6 +1,7 @@
 // Effects of the options of a client's script. A program without scripts refuses them instead.
 #include "runtime/client/testing.hpp"
 #include "runtime/options/option_effects.hpp"
+#include "runtime/scripting/limit_probes.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +21,7 @@ struct scripted {
     scripted(const std::string& type, std::string_view script, json more) {
         std::ofstream(file) << script;
         more["lua"] = file;
-        its.emplace(type, client::testing::to(server, std::move(more)));
+        its.emplace(type, client::testing::to(server, std::move(more)), "subject", neighbours());
     }
     /// False if the program is built without scripts.
     task<bool> has_started() {
@@ -129,6 +130,18 @@ task<void> runtimes_are_changed_with_the_flag_alone(std::string type) {
     }
 }
 
+/// Done three times, in one call.
+template <const limit_probe& Probe>
+task<void> count_is_limited(std::string type) {
+    for (const int most : probed_limits) {
+        std::string script(limit_probes);
+        script.append("function on_message(text) self.send(").append(Probe.call);
+        scripted s(type, script + ") end", {{std::string(Probe.option), most}});
+        if (!co_await s.has_started()) co_return;
+        EXPECT_EQ(co_await s.answer("x"), std::to_string(most));
+    }
+}
+
 }  // namespace
 
 effect_table client_script_effects() {
@@ -140,6 +153,9 @@ effect_table client_script_effects() {
         {{"client", "lua-time"}, {time_of_a_callback_is_limited}},
         {{"client", "lua-unsafe"}, {functions_that_block_need_the_flag}},
         {{"client", "lua-admin"}, {runtimes_are_changed_with_the_flag_alone}},
+        {{"client", "lua-max-timers"}, {count_is_limited<timers_probe>}},
+        {{"client", "lua-max-sockets"}, {count_is_limited<sockets_probe>}},
+        {{"client", "lua-max-queue"}, {count_is_limited<queue_probe>}},
     };
 }
 

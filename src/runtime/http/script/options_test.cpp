@@ -2,6 +2,7 @@
 #include "runtime/http/script/options_test.hpp"
 
 #include "runtime/http/script/testing.hpp"
+#include "runtime/scripting/limit_probes.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -117,6 +118,20 @@ task<void> runtimes_are_changed_with_the_flag_alone(std::string type) {
     }
 }
 
+/// Done three times, in one call.
+template <const limit_probe& Probe>
+task<void> count_is_limited(std::string type) {
+    for (const int most : probed_limits) {
+        std::string script(limit_probes);
+        script.append("function on_http_request(r) return 420 + ").append(Probe.call);
+        scripted_site s(script + " end", {{std::string(Probe.option), most}}, type);
+        if (!co_await s.has_started()) co_return;
+        const std::string answer = co_await s.ask("GET /");
+        EXPECT_EQ(answer.substr(0, 3), std::to_string(420 + most));
+        co_await s->stop(0s);
+    }
+}
+
 }  // namespace
 
 void add_script_effects(effect_table& to) {
@@ -129,6 +144,9 @@ void add_script_effects(effect_table& to) {
         {{"http", "lua-time"}, {time_of_a_callback_is_limited}},
         {{"http", "lua-unsafe"}, {functions_that_block_need_the_flag}},
         {{"http", "lua-admin"}, {runtimes_are_changed_with_the_flag_alone}},
+        {{"http", "lua-max-timers"}, {count_is_limited<timers_probe>}},
+        {{"http", "lua-max-sockets"}, {count_is_limited<sockets_probe>}},
+        {{"http", "lua-max-queue"}, {count_is_limited<queue_probe>}},
     };
     to.insert(all.begin(), all.end());
 }

@@ -21,7 +21,7 @@ public:
         write_file(folder, "a.txt", "the file");
         if (!options.contains("root")) options["root"] = folder.path();
         options["lua"] = file_;
-        s_.emplace(type, with(std::move(options)));
+        s_.emplace(type, with(std::move(options)), "subject", neighbours());
     }
 
     void write(std::string_view script) { std::ofstream(file_) << script; }

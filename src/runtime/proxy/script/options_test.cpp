@@ -1,6 +1,7 @@
 // Effects of the options of a proxy's script. A program without scripts refuses them instead.
 #include "runtime/proxy/http_options_test.hpp"
 #include "runtime/proxy/script/testing.hpp"
+#include "runtime/scripting/limit_probes.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -108,6 +109,20 @@ task<void> runtimes_are_changed_with_the_flag_alone(std::string type) {
     }
 }
 
+/// Done three times, in one call.
+template <const limit_probe& Probe>
+task<void> count_is_limited(std::string type) {
+    for (const int most : probed_limits) {
+        std::string script(limit_probes);
+        script.append("function on_route(request) return 420 + ").append(Probe.call);
+        scripted_proxy s(script + " end", {{std::string(Probe.option), most}}, 1, type);
+        if (!co_await s.has_started()) co_return;
+        const std::string answer = co_await s.ask("/");
+        EXPECT_EQ(answer.substr(0, 3), std::to_string(420 + most));
+        co_await s.stop();
+    }
+}
+
 }  // namespace
 
 void add_script_effects(effect_table& to) {
@@ -119,6 +134,9 @@ void add_script_effects(effect_table& to) {
         {{"proxy", "lua-time"}, {time_of_a_callback_is_limited}},
         {{"proxy", "lua-unsafe"}, {functions_that_block_need_the_flag}},
         {{"proxy", "lua-admin"}, {runtimes_are_changed_with_the_flag_alone}},
+        {{"proxy", "lua-max-timers"}, {count_is_limited<timers_probe>}},
+        {{"proxy", "lua-max-sockets"}, {count_is_limited<sockets_probe>}},
+        {{"proxy", "lua-max-queue"}, {count_is_limited<queue_probe>}},
     };
     to.insert(all.begin(), all.end());
 }

@@ -31,7 +31,7 @@ public:
         options = json::parse(with_addresses(options.dump()));
         options["protocol"] = "http";
         options["lua"] = file_;
-        s_.emplace(type, with(std::move(options)));
+        s_.emplace(type, with(std::move(options)), "subject", neighbours());
     }
 
     void write(std::string_view script) {

@@ -412,7 +412,8 @@ TEST_P(scripted_server, limits_timers) {
         co_await s.start();
         talker a = co_await join(s);
         EXPECT_EQ(co_await ask(a, "x"), "full");
-        co_await has_line(s, "chat.lua:5: there are 10000 timers already");
+        co_await has_line(s,
+                          "chat.lua:5: there are 10000 timers already, which is --lua-max-timers");
         co_await s->stop(0s);
     });
 }
@@ -926,7 +927,7 @@ TEST(server_library_rows, are_documented) {
     class none_runs final : public script_timers::runner {
         void run(script_timers&, std::uint64_t, std::shared_ptr<script::kept_function>) override {}
     } runner;
-    script_timers timers(runner);
+    script_timers timers(runner, 1);
     std::vector<script::library> libraries = common_libraries(lines, timers, {}, nullptr);
     libraries.push_back(server::server_library(all));
     libraries.push_back(server::upstream_library(nullptr));
