@@ -54,8 +54,8 @@ std::optional<std::string> text_of(std::string_view pid, const char* name, std::
 
 /// State of the place where a process has its environment, as the kernel shows it.
 enum class environment_place : std::uint8_t {
-    none,      // a kernel's thread, a process that has ended, or one without any variable
-    not_yet,   // execve(2) is under way
+    none,     // a kernel's thread, a process that has ended, or one without any variable
+    not_yet,  // execve(2) is under way
     is_known,
 };
 
