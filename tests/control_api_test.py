@@ -298,10 +298,12 @@ class ControlApi(harness.EddyTest):
         daemon = self.daemon()
         clients = []
         try:
+            # Ones that are idle would be replaced.
             for _ in range(128):
                 clients.append(daemon.raw())
-            eventually(lambda: len(clients) == 128, "the connections")
-            # Connections are accepted in order, so this one finds all the places taken.
+                clients[-1].sendall(b"GET /v1/events HTTP/1.1\r\nHost: eddy\r\n\r\n")
+            for client in clients:
+                self.assertTrue(client.recv(100).startswith(b"HTTP/1.1 200"))
             with daemon.raw() as late:
                 self.assertTrue(all_of(late).startswith(b"HTTP/1.1 503"))
         finally:
