@@ -101,7 +101,8 @@ public:
         its.lease = lease;
         record({{"kv", json_of(key, its, false)}});
     }
-    void remove(const std::string& key) {
+    /// By value: the caller's may be the key of the entry itself.
+    void remove(std::string key) {  // NOLINT(performance-unnecessary-value-param)
         if (keys.erase(key) == 0) return;
         ++revision;
         record({{"type", "DELETE"},
