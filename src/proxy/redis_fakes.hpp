@@ -38,6 +38,7 @@ public:
     /// Reply to a command; empty: the connection is closed.
     using answering = std::function<std::string(const words& command)>;
 
+    virtual ~fake_server() = default;
     fake_server(scope& tasks, answering by, listen_options options = {})
         : answer(std::move(by)),
           tasks_(tasks),
