@@ -1,9 +1,6 @@
 #!/usr/bin/env python3
 """Scripts that would crash a daemon or keep it from everything else: deep recursion, endless time."""
 
-import json
-import os
-import select
 import signal
 import threading
 import time
@@ -50,25 +47,6 @@ class Scripts(harness.EddyTest):
         looker = self.client(port)
         eventually(lambda: looker("SCRIPT", "KILL").startswith("-UNKILLABLE"), "the script")
         return runs
-
-    def test_a_script_that_is_tried_leaves_others_their_turn(self):
-        daemon = self.daemon()
-        path = os.path.join(self.folder(), "endless.lua")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(ENDLESS)
-        for kind, options in (("server", {"port": 1}), ("http", {"port": 1, "root": self.folder()}),
-                              ("proxy", {"port": 1, "protocol": "http", "backend": "127.0.0.1:2"}), ("client", {"target": "127.0.0.1:1"}),
-                              ("stream", {"handoff": f"unix://{self.folder()}/s", "source": "lua"})):
-            body = json.dumps({"type": kind, "name": "x", "options": {**options, "lua": path}})
-            with daemon.raw() as creating, daemon.raw() as asking:
-                head = f"POST /v1/runtimes HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
-                creating.sendall((head + body).encode())
-                asking.sendall(b"GET /v1/daemon HTTP/1.1\r\nHost: x\r\n\r\n")
-                self.assertIn(b"200 OK", asking.recv(4096), kind)
-                self.assertEqual(select.select([creating], [], [], 0)[0], [], f"{kind}: it was answered first")
-                refusal = creating.recv(4096)
-                self.assertIn(b"400 ", refusal, kind)
-                self.assertIn(b"it computes for too long", refusal, kind)
 
     def test_recursion_beyond_the_limit_is_an_error(self):
         for threads in ("1", "3"):

@@ -2,7 +2,6 @@
 // build.
 #pragma once
 
-#include <eddy/io/task.hpp>
 #include <eddy/io/timer.hpp>
 
 #include "base/problem.hpp"
@@ -54,9 +53,6 @@ struct type {
     std::vector<std::string_view> script_callbacks = {};
     /// Fields of the table `self` of its scripts; null: it has none, or the program has no scripts.
     std::vector<std::string> (*script_functions)() = nullptr;
-    /// Trial of the script that the options name, if they name one: its statements run, in slices
-    /// of the present loop, and nothing of them stays. Null: its scripts are not run beforehand.
-    std::function<task<outcome<>>(settings)> try_script = {};
 };
 
 /// Every type of this build, in the order of `eddy help`.

@@ -41,24 +41,6 @@
 namespace eddy::runtime {
 namespace {
 
-template <auto Read, auto Try>
-task<outcome<>> try_script_of(settings chosen) {
-    auto read = Read(chosen);
-    if (!read) co_return std::unexpected(std::move(read.error()));
-    if (!read->script) co_return outcome<>();
-    co_return co_await Try(std::move(read->script));
-}
-
-/// Null for types without scripts, or whose scripts are not run beforehand.
-task<outcome<>> (*trial_of(std::string_view type))(settings) {
-    if (type == "server") return try_script_of<server::read_config, server::try_server_script>;
-    if (type == "client") return try_script_of<client::read_config, client::try_client_script>;
-    if (type == "http") return try_script_of<http::read_config, http::try_site_script>;
-    if (type == "proxy") return try_script_of<proxy::read_config, proxy::try_proxy_script>;
-    if (type == "stream") return try_script_of<stream::read_config, stream::try_stream_script>;
-    return nullptr;
-}
-
 type server_type() {
     return {"server",
             "broadcasts messages among its clients, over TCP, UDP or a Unix socket",
@@ -73,7 +55,7 @@ type server_type() {
             [](const settings& chosen) -> outcome<> {
                 auto read = server::read_config(chosen);
                 if (!read) return std::unexpected(read.error());
-                return {};
+                return read->script ? server::try_server_script(read->script) : outcome<>();
             },
             {},
             type::restart_clients::served,
@@ -119,7 +101,7 @@ type http_type() {
             [](const settings& chosen) -> outcome<> {
                 auto read = http::read_config(chosen);
                 if (!read) return std::unexpected(read.error());
-                return {};
+                return read->script ? http::try_site_script(read->script) : outcome<>();
             }};
 }
 
@@ -135,7 +117,7 @@ type proxy_type() {
               [](const settings& chosen) -> outcome<> {
                   auto read = proxy::read_config(chosen);
                   if (!read) return std::unexpected(read.error());
-                  return {};
+                  return read->script ? proxy::try_proxy_script(read->script) : outcome<>();
               }};
     made.check_files = [](const settings& chosen) -> outcome<> {
         auto read = proxy::read_config(chosen);
@@ -156,7 +138,7 @@ type client_type() {
         [](const settings& chosen) -> outcome<> {
             auto read = client::read_config(chosen);
             if (!read) return std::unexpected(read.error());
-            return {};
+            return read->script ? client::try_client_script(read->script) : outcome<>();
         },
         {},
         type::restart_clients::none,
@@ -180,7 +162,7 @@ type stream_type() {
             [](const settings& chosen) -> outcome<> {
                 auto read = stream::read_config(chosen);
                 if (!read) return std::unexpected(read.error());
-                return {};
+                return read->script ? stream::try_stream_script(read->script) : outcome<>();
             }};
 }
 
@@ -258,7 +240,6 @@ std::span<const type> types() {
         for (type& each : made) {
             each.script_callbacks = callbacks_of(each.name);
             each.script_functions = functions_of_type(each.name);
-            if (auto* const trial = trial_of(each.name)) each.try_script = trial;
         }
         return made;
     }();

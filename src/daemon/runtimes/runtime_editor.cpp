@@ -86,8 +86,6 @@ task<outcome<runtime_ref>> runtime_editor::create(runtime_request request) {
     if (!options) co_return std::unexpected(std::move(options.error()));
     if (auto valid = check_files(**type, *options); !valid)
         co_return std::unexpected(std::move(valid.error()));
-    if (auto valid = co_await try_script(**type, *options); !valid)
-        co_return std::unexpected(std::move(valid.error()));
     if (auto valid = registry_.check_owner(request.owner, request.name); !valid)
         co_return std::unexpected(std::move(valid.error()));
     if (registry_.get(request.name) != nullptr)
@@ -242,8 +240,6 @@ task<outcome<runtime_editor::prepared_edit>> runtime_editor::prepare_edit(runtim
     if (!wanted.options.empty())
         if (auto valid = check_files(*desired.type, *checked); !valid)
             co_return std::unexpected(std::move(valid.error()));
-    if (auto valid = co_await try_script(*desired.type, *checked); !valid)
-        co_return std::unexpected(std::move(valid.error()));
     fresh.options = checked->to_json();
     made.options = std::move(*checked);
     if (fresh == desired.record) co_return made;
@@ -421,9 +417,6 @@ task<outcome<>> runtime_editor::follow(runtime_ref which, const runtime_record& 
     if (!options)
         co_return with_context(fmt::format("the state file of \"{}\" is not valid", name),
                                std::move(options.error()));
-    if (auto valid = co_await try_script(*desired.type, *options); !valid)
-        co_return with_context(fmt::format("the state file of \"{}\" is not valid", name),
-                               std::move(valid.error()));
     const bool is_to_run = stored.running;
     if (!is_to_run) {
         auto down = co_await lifecycle_.take_down(which, unsaved::kept);

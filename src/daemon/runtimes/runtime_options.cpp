@@ -21,11 +21,6 @@ outcome<runtime::settings> check_options(const runtime::type& type, const json& 
     return options;
 }
 
-task<outcome<>> try_script(const runtime::type& type, runtime::settings chosen) {
-    if (!type.try_script) co_return outcome<>();
-    co_return co_await type.try_script(std::move(chosen));
-}
-
 outcome<> check_files(const runtime::type& type, const runtime::settings& chosen) {
     return type.check_files ? type.check_files(chosen) : outcome<>();
 }

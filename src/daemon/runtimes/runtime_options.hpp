@@ -2,8 +2,6 @@
 // shown.
 #pragma once
 
-#include <eddy/io/task.hpp>
-
 #include "base/problem.hpp"
 #include "daemon/control/json.hpp"
 #include "runtime/options/settings.hpp"
@@ -14,13 +12,8 @@
 
 namespace eddy::daemon {
 
-/// Parses by the table of the type's options, and applies its check of what the table cannot say. A
-/// script is not run.
+/// Parses by the table of the type's options, and applies its check of what the table cannot say.
 outcome<runtime::settings> check_options(const runtime::type& type, const json& given);
-
-/// Trial of the script that options name, before options of a user are stored: it may compute for
-/// long, and other tasks of the loop run meanwhile. `type` outlives the task.
-task<outcome<>> try_script(const runtime::type& type, runtime::settings chosen);
 
 /// Checks files that options name, where the type does, before options of a user are stored.
 outcome<> check_files(const runtime::type& type, const runtime::settings& chosen);

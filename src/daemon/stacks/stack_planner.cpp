@@ -451,7 +451,7 @@ outcome<std::optional<planned_change>> stack_planner::plan_member(
             note_value(made.shown.values, "on_parent_stop", {}, to_string(fresh.policy));
         note_value(made.shown.values, "group", {}, text_or_null(fresh.group));
     }
-    // Files are read by these; those of runtimes that stay as they are need not be.
+    // Scripts and files are read by these; those of runtimes that stay as they are need not be.
     if (auto valid = check_options(**type, member.options); !valid)
         return std::unexpected(std::move(valid.error()));
     if (auto valid = check_files(**type, *made.options); !valid)
@@ -506,11 +506,9 @@ task<stack_outcome<stack_planner::found>> stack_planner::plan(const stack_reques
     check_owners(made);
     std::size_t created = 0;
     for (const stack_member& each : wanted.members) {
+        // A script may take long to check.
         co_await loop::current().yield();
         auto change = plan_member(wanted, each);
-        if (change && *change)
-            if (auto valid = co_await try_script(*(*change)->type, *(*change)->options); !valid)
-                change = std::unexpected(std::move(valid.error()));
         if (!change) {
             made.blame(each.name, std::move(change.error().message));
         } else if (!*change) {

@@ -470,7 +470,7 @@ task<outcome<>> client_runtime::reload_script() {
 task<outcome<>> client_runtime::check_restart(settings next, bool /*discards_data*/) {
     auto read = read_config(next);
     if (!read) co_return std::unexpected(std::move(read.error()));
-    if (read->script) co_return co_await try_client_script(read->script);
+    if (read->script) co_return co_await try_client_script_in_slices(read->script);
     co_return outcome<>();
 }
 

@@ -62,7 +62,7 @@ task<outcome<>> site::check(config_pointer next, bool /*discards_data*/) {
     const http::config& wanted = own(*next);
     if (auto files = open_files(wanted, 1); !files) co_return std::unexpected(files.error());
     if (wanted.script)
-        if (auto good = co_await try_site_script(wanted.script); !good) co_return good;
+        if (auto good = co_await try_site_script_in_slices(wanted.script); !good) co_return good;
     if (wanted.access_log.empty()) co_return outcome<>();
     co_return line_log::check(wanted.access_log);
 }

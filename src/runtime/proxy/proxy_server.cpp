@@ -98,7 +98,8 @@ task<outcome<>> proxy_server::check(config_pointer next, bool /*discards_data*/)
     const auto pages = load_error_pages(own(*next).error_pages);
     if (!pages) co_return std::unexpected(pages.error());
     if (own(*next).script)
-        if (auto good = co_await try_proxy_script(own(*next).script); !good) co_return good;
+        if (auto good = co_await try_proxy_script_in_slices(own(*next).script); !good)
+            co_return good;
     if (own(*next).access_log.empty()) co_return outcome<>();
     co_return line_log::check(own(*next).access_log);
 }

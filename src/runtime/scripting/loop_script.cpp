@@ -148,6 +148,16 @@ script_version::script_version(const script_type& type, const script_config& bud
 
 script_version::~script_version() { EDDY_ASSERT(task_count_ == 0 && guests_ == 0); }
 
+outcome<> script_version::load(const script_file& from) {
+    if (auto named = check_script_names(type_, from); !named) {
+        // A text that is no Lua has that error.
+        if (auto is_lua = host_.check(from.text, from.name)) return named;
+    }
+    auto loaded = host_.load(from.text, from.name);
+    if (!loaded) return refuse(400, fmt::format("--lua: {}", loaded.error()));
+    return {};
+}
+
 task<outcome<>> script_version::load_in_slices(script_file from) {
     if (auto named = co_await check_script_names_in_background(type_, from); !named) {
         if (auto is_lua = host_.check(from.text, from.name)) co_return named;
@@ -405,6 +415,15 @@ loop_script::loop_script(script_type type, const script_config& budgets, serving
 
 loop_script::~loop_script() { EDDY_ASSERT(now_ == nullptr || !now_->has_tasks()); }
 
+outcome<> loop_script::load(const script_file& from) {
+    EDDY_ASSERT(now_ == nullptr);
+    auto made = std::make_unique<script_version>(type_, budgets_, lines_, counted_, failures_);
+    if (auto loaded = made->load(from); !loaded) return loaded;
+    now_ = std::move(made);
+    note_memory();
+    return {};
+}
+
 task<outcome<>> loop_script::load_in_slices(script_file from) {
     EDDY_ASSERT(now_ == nullptr);
     auto made = std::make_unique<script_version>(type_, budgets_, lines_, counted_, failures_);
@@ -568,7 +587,12 @@ task<void> loop_script::abandon() {
     if (now_ != nullptr) co_await now_->abandon();
 }
 
-task<outcome<>> try_script(script_type type, script_config from) {
+outcome<> try_script(const script_type& type, const script_config& from) {
+    no_journal lines;
+    return loop_script(type, from, lines).load(from.file);
+}
+
+task<outcome<>> try_script_in_slices(script_type type, script_config from) {
     no_journal lines;
     loop_script tried(std::move(type), from, lines);
     auto loaded = co_await tried.load_in_slices(std::move(from.file));

@@ -120,7 +120,8 @@ public:
     script_version(const script_version&) = delete;
     script_version& operator=(const script_version&) = delete;
 
-    /// In slices. abandon() must follow where it fails.
+    outcome<> load(const script_file& from);
+    /// The same in slices. abandon() must follow where it fails.
     task<outcome<>> load_in_slices(script_file from);
     script::coroutine_host& host() noexcept { return host_; }
     const script::coroutine_host& host() const noexcept { return host_; }
@@ -225,7 +226,9 @@ public:
     loop_script(script_type type, const script_config& budgets, serving::journal& lines);
     ~loop_script();
 
-    /// Loads the first version in slices, without running on_start().
+    /// Loads the first version, without running on_start(): at once, for a trial.
+    outcome<> load(const script_file& from);
+    /// The same in slices.
     task<outcome<>> load_in_slices(script_file from);
     /// Runs on_start() to its end, or script_start_patience; it then continues. Its failure is
     /// that of the start.
@@ -303,8 +306,9 @@ private:
 class no_journal final : public serving::journal {
     void write(std::string_view /*line*/) override {}
 };
-/// Loads a script as a trial, with the errors of a start, in slices, between which other work of
-/// the loop runs.
-task<outcome<>> try_script(script_type type, script_config from);
+/// Loads a script as a trial, with the errors of a start.
+outcome<> try_script(const script_type& type, const script_config& from);
+/// The same in slices, between which other work of the loop runs.
+task<outcome<>> try_script_in_slices(script_type type, script_config from);
 
 }  // namespace eddy::runtime

@@ -94,6 +94,10 @@ task<outcome<>> check_script_names_in_background(const script::script_names& kno
     co_return std::move(*done);
 }
 
+outcome<> check_script_names(const script_type& type, const script_file& from) {
+    return check_script_names(names_of(type), usual_option, from);
+}
+
 task<outcome<>> check_script_names_in_background(const script_type& type, const script_file& from) {
     return check_script_names_in_background(names_of(type), usual_option, from);
 }

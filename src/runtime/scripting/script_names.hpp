@@ -19,11 +19,14 @@ namespace eddy::runtime {
 std::vector<std::string> functions_of(const script_type& type);
 
 /// Refuses a script (400) with names that are certain to be wrong; the text names the first one's
-/// line. It may be no Lua. The loop does not wait for a large one.
+/// line. It may be no Lua. Any thread.
+outcome<> check_script_names(const script_type& type, const script_file& from);
+
+/// The same for a loop, which does not wait for a large one.
 task<outcome<>> check_script_names_in_background(const script_type& type, const script_file& from);
 
 // The same of a script with other names than those of a type, which `option` has named, such as
-// "--hooks". `known` and `option` are in static storage. The first one: any thread.
+// "--hooks". `known` and `option` are in static storage.
 outcome<> check_script_names(const script::script_names& known, std::string_view option,
                              const script_file& from);
 task<outcome<>> check_script_names_in_background(const script::script_names& known,

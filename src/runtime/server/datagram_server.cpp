@@ -387,7 +387,7 @@ task<outcome<>> datagram_server::check_restart(settings next, bool /*discards_da
         if (outcome<> good = line_log::check(read->log_file); !good) co_return good;
     }
     if (read->script)
-        if (auto good = co_await try_server_script(read->script); !good) co_return good;
+        if (auto good = co_await try_server_script_in_slices(read->script); !good) co_return good;
     const endpoint own = local();
     co_return try_address(std::move(read->where), std::span(&own, 1), *host_);
 }

@@ -142,7 +142,7 @@ task<outcome<>> stream_server::check(config_pointer next, bool /*discards_data*/
     const server::config& wanted = own(*next);
     if (auto files = open_files(wanted, 1); !files) co_return std::unexpected(files.error());
     if (wanted.script)
-        if (auto good = co_await try_server_script(wanted.script); !good) co_return good;
+        if (auto good = co_await try_server_script_in_slices(wanted.script); !good) co_return good;
     if (wanted.log_file.empty()) co_return outcome<>();
     co_return line_log::check(wanted.log_file);
 }

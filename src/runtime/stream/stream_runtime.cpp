@@ -540,7 +540,7 @@ task<outcome<>> stream_runtime::check_restart(settings next, bool /*discards_dat
     outcome<config> read = read_config(next);
     if (!read) co_return std::unexpected(read.error());
     if (read->source == source_type::lua)
-        if (auto good = co_await try_stream_script(read->script); !good) co_return good;
+        if (auto good = co_await try_stream_script_in_slices(read->script); !good) co_return good;
     if (!read->access_log.empty())
         if (auto good = line_log::check(read->access_log); !good) co_return good;
     const endpoint own = local();

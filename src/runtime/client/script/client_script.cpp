@@ -57,6 +57,8 @@ public:
     }
     ~loaded_script() override { EDDY_ASSERT(tasks_.children() == 0); }
 
+    /// At once, for a trial.
+    outcome<> load() { return script_.load(file_); }
     task<outcome<>> load_in_slices() { return script_.load_in_slices(std::exchange(file_, {})); }
     task<void> abandon() { return script_.abandon(); }
     task<outcome<>> start() override {
@@ -229,7 +231,13 @@ outcome<std::unique_ptr<client_script>> client_script::make(const script_config&
     return std::make_unique<loaded_script>(from, identity, lines, to);
 }
 
-task<outcome<>> try_client_script(script_config from) {
+outcome<> try_client_script(const script_config& from) {
+    no_link to;
+    no_journal lines;
+    return loaded_script(from, {}, lines, to).load();
+}
+
+task<outcome<>> try_client_script_in_slices(script_config from) {
     no_link to;
     no_journal lines;
     loaded_script tried(from, {}, lines, to);

@@ -84,9 +84,10 @@ public:
     virtual const script_tallies& counted() const noexcept = 0;
 };
 
-/// Loads the script as a trial, with the same errors, in slices, between which other work of the
-/// loop runs.
-task<outcome<>> try_client_script(script_config from);
+/// Loads the script as a trial, with the same errors.
+outcome<> try_client_script(const script_config& from);
+/// The same in slices, between which other work of the loop runs.
+task<outcome<>> try_client_script_in_slices(script_config from);
 /// Fields of the table `self` of scripts; none in a build without them.
 std::vector<std::string> client_functions();
 

@@ -16,7 +16,8 @@ outcome<std::unique_ptr<client_script>> client_script::make(const script_config&
     return refuse(400, absent_text);
 }
 
-task<outcome<>> try_client_script(script_config) { co_return refuse(400, absent_text); }
+outcome<> try_client_script(const script_config&) { return refuse(400, absent_text); }
+task<outcome<>> try_client_script_in_slices(script_config) { co_return refuse(400, absent_text); }
 
 std::span<const script::callback> client_callbacks() { return {}; }
 

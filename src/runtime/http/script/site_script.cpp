@@ -70,8 +70,12 @@ outcome<std::unique_ptr<site_script>> site_script::make(const script_config& fro
     return std::make_unique<loaded_script>(from, identity, lines);
 }
 
-task<outcome<>> try_site_script(script_config from) {
-    return try_script(site_script_type({}), std::move(from));
+outcome<> try_site_script(const script_config& from) {
+    return try_script(site_script_type({}), from);
+}
+
+task<outcome<>> try_site_script_in_slices(script_config from) {
+    return try_script_in_slices(site_script_type({}), std::move(from));
 }
 
 std::vector<std::string> site_functions() { return functions_of(site_script_type({})); }

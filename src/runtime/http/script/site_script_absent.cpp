@@ -15,7 +15,8 @@ outcome<std::unique_ptr<site_script>> site_script::make(const script_config&,
     return refuse(400, absent_text);
 }
 
-task<outcome<>> try_site_script(script_config) { co_return refuse(400, absent_text); }
+outcome<> try_site_script(const script_config&) { return refuse(400, absent_text); }
+task<outcome<>> try_site_script_in_slices(script_config) { co_return refuse(400, absent_text); }
 
 std::span<const script::callback> site_callbacks() { return {}; }
 

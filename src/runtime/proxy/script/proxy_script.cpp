@@ -213,8 +213,12 @@ outcome<std::unique_ptr<proxy_script>> proxy_script::make(const script_config& f
     return std::make_unique<loaded_script>(from, identity, lines);
 }
 
-task<outcome<>> try_proxy_script(script_config from) {
-    return try_script(proxy_script_type({}), std::move(from));
+outcome<> try_proxy_script(const script_config& from) {
+    return try_script(proxy_script_type({}), from);
+}
+
+task<outcome<>> try_proxy_script_in_slices(script_config from) {
+    return try_script_in_slices(proxy_script_type({}), std::move(from));
 }
 
 std::vector<std::string> proxy_functions() { return functions_of(proxy_script_type({})); }

@@ -16,7 +16,8 @@ outcome<std::unique_ptr<proxy_script>> proxy_script::make(const script_config&,
     return refuse(400, absent_text);
 }
 
-task<outcome<>> try_proxy_script(script_config) { co_return refuse(400, absent_text); }
+outcome<> try_proxy_script(const script_config&) { return refuse(400, absent_text); }
+task<outcome<>> try_proxy_script_in_slices(script_config) { co_return refuse(400, absent_text); }
 
 std::span<const script::callback> proxy_callbacks() { return {}; }
 

@@ -106,6 +106,8 @@ public:
           script_(type_of(identity), from, lines) {}
     ~loaded_script() override { EDDY_ASSERT(clients_.empty() && routes_.children() == 0); }
 
+    /// At once, for a trial.
+    outcome<> load() { return script_.load(file_); }
     task<outcome<>> load_in_slices() {
         auto loaded = co_await script_.load_in_slices(std::exchange(file_, {}));
         if (loaded) note_callbacks();
@@ -561,7 +563,13 @@ outcome<std::unique_ptr<server_script>> server_script::make(const script_config&
     return std::make_unique<loaded_script>(from, identity, lines, to);
 }
 
-task<outcome<>> try_server_script(script_config from) {
+outcome<> try_server_script(const script_config& from) {
+    no_transport to;
+    no_journal lines;
+    return loaded_script(from, {}, lines, to).load();
+}
+
+task<outcome<>> try_server_script_in_slices(script_config from) {
     no_transport to;
     no_journal lines;
     loaded_script tried(from, {}, lines, to);

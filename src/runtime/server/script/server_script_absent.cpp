@@ -15,7 +15,8 @@ outcome<std::unique_ptr<server_script>> server_script::make(const script_config&
     return refuse(400, absent_text);
 }
 
-task<outcome<>> try_server_script(script_config) { co_return refuse(400, absent_text); }
+outcome<> try_server_script(const script_config&) { return refuse(400, absent_text); }
+task<outcome<>> try_server_script_in_slices(script_config) { co_return refuse(400, absent_text); }
 
 std::span<const script::callback> server_callbacks() { return {}; }
 

@@ -107,8 +107,12 @@ outcome<std::unique_ptr<source>> make_lua_source(sessions& in, source::observer&
     return std::make_unique<scripted_source>(in, owner, chosen, name, std::move(daemon), lines);
 }
 
-task<outcome<>> try_stream_script(script_config from) {
-    return try_script(stream_script_type({}, nullptr), std::move(from));
+outcome<> try_stream_script(const script_config& from) {
+    return try_script(stream_script_type({}, nullptr), from);
+}
+
+task<outcome<>> try_stream_script_in_slices(script_config from) {
+    return try_script_in_slices(stream_script_type({}, nullptr), std::move(from));
 }
 
 std::vector<std::string> stream_functions() {

@@ -20,9 +20,10 @@ outcome<std::unique_ptr<source>> make_lua_source(sessions& in, source::observer&
                                                  const config& chosen, std::string_view name,
                                                  std::shared_ptr<host> daemon,
                                                  serving::journal& lines);
-/// Loads the script as a trial, with the same errors, in slices, between which other work of the
-/// loop runs.
-task<outcome<>> try_stream_script(script_config from);
+/// Loads the script as a trial, with the same errors.
+outcome<> try_stream_script(const script_config& from);
+/// The same in slices, between which other work of the loop runs.
+task<outcome<>> try_stream_script_in_slices(script_config from);
 /// Fields of the table `self` of scripts; none in a build without them.
 std::vector<std::string> stream_functions();
 

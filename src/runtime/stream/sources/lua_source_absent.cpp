@@ -15,7 +15,8 @@ outcome<std::unique_ptr<source>> make_lua_source(sessions&, source::observer&, c
     return refuse(400, absent_text);
 }
 
-task<outcome<>> try_stream_script(script_config) { co_return refuse(400, absent_text); }
+outcome<> try_stream_script(const script_config&) { return refuse(400, absent_text); }
+task<outcome<>> try_stream_script_in_slices(script_config) { co_return refuse(400, absent_text); }
 
 std::vector<std::string> stream_functions() { return {}; }
 
