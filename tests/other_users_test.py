@@ -20,6 +20,12 @@ kept = []
 for _ in range(int(sys.argv[2])):
     s = socket.socket(socket.AF_UNIX)
     s.connect(sys.argv[1])
+    try:
+        if sys.argv[3]:
+            s.sendall(sys.argv[3].encode())
+            s.recv(1)  # from then on it is not idle
+    except OSError:
+        pass  # it is one too many
     kept.append(s)
 print("connected", flush=True)
 sys.stdin.read()
@@ -65,8 +71,8 @@ class Users(harness.EddyTest):
     def setUp(self):
         self.user = 200_000 + os.getpid() % 100_000
 
-    def idle_clients(self, user, path, count):
-        process = subprocess.Popen(as_user(user, sys.executable, "-c", IDLE_CLIENTS, path, str(count)),
+    def idle_clients(self, user, path, count, request=""):
+        process = subprocess.Popen(as_user(user, sys.executable, "-c", IDLE_CLIENTS, path, str(count), request),
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
         self.addCleanup(process.wait)
         self.addCleanup(process.stdout.close)
@@ -116,7 +122,7 @@ class ControlSlots(Users):
         eventually(lambda: daemon.open_files() < 100, "the others are closed")
         self.assertLess(daemon.read_log().count("refused a control connection of user id 65534"), 100)
 
-    def test_the_owners_idle_connections_keep_root_out_of_nothing(self):
+    def test_the_owners_connections_keep_root_out_of_nothing(self):
         folder = self.own_folder(OTHER_USER)
         daemon = harness.Daemon(folder=folder)
         plain = daemon.command
@@ -124,6 +130,9 @@ class ControlSlots(Users):
         daemon.start()
         self.addCleanup(daemon.stop)
         self.idle_clients(OTHER_USER, daemon.socket, 128)
+        self.assertEqual(daemon.list(), {})
+        self.assertEqual(self.run_as(OTHER_USER, "ls", EDDY_SOCKET=daemon.socket).status, 0, "idle ones are replaced")
+        self.idle_clients(OTHER_USER, daemon.socket, 128, "GET /v1/events HTTP/1.1\r\nHost: eddy\r\n\r\n")
         eventually(lambda: (daemon.metric("eddy_control_connections_refused_total") or 0) >= 8, "the last ones are refused")
         self.assertEqual(daemon.list(), {})
         refused = self.run_as(OTHER_USER, "ls", EDDY_SOCKET=daemon.socket)
