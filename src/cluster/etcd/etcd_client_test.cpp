@@ -29,6 +29,8 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 constexpr etcd_patience usual{5s, 10s};
+/// For megabytes, on a busy machine.
+constexpr etcd_patience longer{120s, 240s};
 
 class etcd_client_test : public eddy::testing::on_io_backend {
 protected:
@@ -54,10 +56,11 @@ protected:
     }
 
     /// The value of a key, or the failure's sentence.
-    static task<std::string> value_of(etcd_client& client, std::string key) {
+    static task<std::string> value_of(etcd_client& client, std::string key,
+                                      etcd_patience patience = usual) {
         etcd_range keys;
         keys.key = std::move(key);
-        const auto got = co_await client.range(std::move(keys), usual);
+        const auto got = co_await client.range(std::move(keys), patience);
         if (!got) co_return got.error().message;
         co_return got->entries.empty() ? "none" : got->entries.front().value;
     }
@@ -387,14 +390,14 @@ TEST_P(etcd_client_test, an_answer_has_so_many_bytes_at_most) {
             return http::json("{\"header\":{\"cluster_id\":\"193\"},\"x\":\"" +
                               std::string(max_etcd_response - 100, 'x') + "\"}");
         };
-        EXPECT_EQ(co_await value_of(*client, "k"), "none");
+        EXPECT_EQ(co_await value_of(*client, "k", longer), "none");
         first_->script = [](std::string_view) {
             return http::json("{\"header\":{\"cluster_id\":\"193\"},\"x\":\"" +
                               std::string(max_etcd_response, 'x') + "\"}");
         };
         etcd_range keys;
         keys.key = "k";
-        const auto got = co_await client->range(std::move(keys), usual);
+        const auto got = co_await client->range(std::move(keys), longer);
         EXPECT_TRUE(!got && got.error().kind == etcd_fault::too_large);
     });
 }
