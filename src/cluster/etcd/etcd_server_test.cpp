@@ -3,6 +3,7 @@
 #include <eddy/http/client_pool.hpp>
 #include <eddy/io/scope.hpp>
 
+#include "base/test_rounds.hpp"
 #include "base/text/base64.hpp"
 #include "cluster/etcd/etcd_membership.hpp"
 #include "cluster/etcd/etcd_process.hpp"
@@ -428,6 +429,8 @@ TEST_P(etcd_server_test, a_compacted_history) {
 }
 
 TEST_P(etcd_server_test, large_members_and_many_of_them) {
+    if (eddy::testing::is_sanitized)
+        GTEST_SKIP() << "megabytes of JSON take longer than a call may";
     with_etcd(1, [&]() -> task<void> {
         member& a = co_await joined("a");
         member& large = make("large", all_servers());
