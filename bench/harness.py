@@ -53,7 +53,7 @@ def begin(description):
                         help="one short turn of each, to see that all works; results stay in build/bench/")
     parser.add_argument("--render", action="store_true",
                         help="measure nothing: judge the stored samples anew and write the table and figure of them "
-                             "(echo, udp, tls, send, shm, http, http_threads, proxy, server, threads, stalls, timers, hits and memory)")
+                             "(echo, udp, tls, send, shm, http, http_threads, proxy, server, threads, stalls, timers, hits, lua and memory)")
     parser.add_argument("--row", metavar="TEXT",
                         help="measure only the rows whose name has TEXT; the stored samples of the others stay, and the "
                              "table says so (of those that take --render)")

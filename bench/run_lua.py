@@ -34,9 +34,9 @@ def p99(found, side):
 NEVER = harness.Goal("p99 ≤ 5 ms", lambda found: found.of(BESIDE, "p99_us").high <= 5000)
 THRICE = harness.Goal("p99 ≤ 3 × alone", lambda found: p99(found, BESIDE) <= 3 * p99(found, ALONE))
 LOADS = [
-    CacheLoad(f"a cache of the same loop, {clients} clients", f"--clients {clients} --pipeline 1",
+    CacheLoad(f"a cache of the same loop, {label}", f"--clients {clients} --pipeline 1",
               {ALONE: "cache", BESIDE: "cache"}, *goals, judged=BESIDE, rivals=(ALONE,), unit="commands/s")
-    for clients, goals in ((1, (NEVER,)), (50, (NEVER, THRICE)))
+    for clients, label, goals in ((1, "1 client", (NEVER,)), (50, "50 clients", (NEVER, THRICE)))
 ] + [
     Load("1,000 clients, one line at a time", "line_load --mode echo --senders 1000 --window 1",
          {CALM: "server", RELOADED: "server"},

@@ -99,9 +99,9 @@ coroutine_host::~coroutine_host() {
     if (armed()) loop::current().disarm(*this);
 }
 
-call_end* coroutine_host::try_run(call& of, turn when) {
+call_end* coroutine_host::try_run(call& of, call_order order) {
     EDDY_ASSERT(&of.host_ == this && of.state_ == call::state::begins);
-    permit lock = try_lock_state(when);
+    permit lock = try_lock_state(order);
     if (!lock) return nullptr;
     running_ = &of;
     begin_turn();
@@ -123,7 +123,7 @@ call_end* coroutine_host::try_run(call& of, turn when) {
 /// The lock, or an empty permit when cancelled. Calls have it in their order, as many in one turn
 /// of the loop as a slice has time for.
 task<permit> coroutine_host::lock_state() {
-    permit lock = try_lock_state(turn::in_order);
+    permit lock = try_lock_state(call_order::in_order);
     if (lock) co_return lock;
     const auto own = queue_.emplace(queue_.end());
     ++queued_;
@@ -140,8 +140,8 @@ task<permit> coroutine_host::lock_state() {
     co_return lock;
 }
 
-permit coroutine_host::try_lock_state(turn when) noexcept {
-    const bool must_wait = when == turn::in_order && !queue_.empty();
+permit coroutine_host::try_lock_state(call_order order) noexcept {
+    const bool must_wait = order == call_order::in_order && !queue_.empty();
     return is_round_over_ || must_wait ? permit() : state_lock_.try_lock();
 }
 

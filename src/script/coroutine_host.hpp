@@ -62,7 +62,7 @@ struct host_limits {
 };
 
 /// Place of a call in the queue for the state.
-enum class turn : std::uint8_t {
+enum class call_order : std::uint8_t {
     in_order,    // behind them
     overtaking,  // before them, if the state is free: of a caller that has waited already
 };
@@ -185,7 +185,7 @@ public:
     /// Runs the call as far as it comes at once. Its end, valid until the next call; or null where
     /// it waits, has used its slice, or did not begin since another one is in the middle, or others
     /// come first: run() continues it then, and must be awaited.
-    call_end* try_run(call& of, turn when = turn::in_order);
+    call_end* try_run(call& of, call_order order = call_order::in_order);
     /// Runs the call to its end, also one that try_run() has not ended. It runs under the source of
     /// the awaiting coroutine: that source's request ends it, at its wait or within a slice.
     task<call_end> run(call& of);
@@ -225,7 +225,7 @@ private:
     bool compile(std::string_view text, std::string_view name, std::vector<int>& to,
                  std::string& why);
     task<permit> lock_state();
-    permit try_lock_state(turn when) noexcept;
+    permit try_lock_state(call_order order) noexcept;
     void wake() noexcept;
     void begin_turn() noexcept;
     void fire() noexcept override;

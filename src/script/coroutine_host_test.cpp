@@ -371,7 +371,7 @@ TEST_P(coroutine_host_io, lets_other_work_run_between_many_calls) {
     });
 }
 
-TEST_P(coroutine_host_io, lets_a_caller_that_has_waited_overtake) {
+TEST_P(coroutine_host_io, lets_a_queued_caller_overtake_later) {
     run([]() -> task<void> {
         subject s("for i = 1, 20000 do end return a", {.slice = 300us});
         reused_call own(s.host);
@@ -383,7 +383,7 @@ TEST_P(coroutine_host_io, lets_a_caller_that_has_waited_overtake) {
         co_await with_scope([&](scope& calls) -> task<> {
             for (int i = 0; i < 3; ++i) calls.spawn(s.note_end(ends, values_of(i)));
             own.reuse(0);
-            EXPECT_EQ(s.host.try_run(own, turn::overtaking), nullptr) << "no call begins now";
+            EXPECT_EQ(s.host.try_run(own, call_order::overtaking), nullptr) << "no call begins now";
             EXPECT_EQ((co_await s.host.run(own)).what, call_end::kind::returned);
             EXPECT_EQ(ends.size(), 3U) << "it has waited in order";
             while (!s.host.is_round_over()) {
@@ -399,7 +399,7 @@ TEST_P(coroutine_host_io, lets_a_caller_that_has_waited_overtake) {
                 }
                 own.reuse(0);
                 EXPECT_EQ(s.host.try_run(own), nullptr) << "others come first";
-                is_first = s.host.try_run(own, turn::overtaking) != nullptr;
+                is_first = s.host.try_run(own, call_order::overtaking) != nullptr;
             }
             EXPECT_TRUE(is_first);
             co_await calls.join();

@@ -6,6 +6,7 @@
 
 #include "cluster/etcd/etcd_value.hpp"
 #include "cluster/etcd/fake_etcd.hpp"
+#include "cluster/etcd/testing.hpp"
 #include "cluster/testing.hpp"
 
 #include <gmock/gmock.h>
@@ -33,16 +34,7 @@ constexpr std::string_view folder = "eddy/members/";
 
 std::string key_of(std::string_view name) { return std::string(folder) + std::string(name); }
 
-/// A membership with its reports.
-struct member {
-    testing::kept_reports notes;
-    std::unique_ptr<etcd_membership> its;
-    member_info self;
-
-    etcd_membership& operator*() const noexcept { return *its; }
-    etcd_membership* operator->() const noexcept { return its.get(); }
-    std::string names() const { return names_of(*its->current()); }
-};
+using member = testing::etcd_member;
 
 class etcd_membership_test : public eddy::testing::on_io_backend {
 protected:

@@ -8,6 +8,7 @@
 #include "cluster/etcd/etcd_membership.hpp"
 #include "cluster/etcd/etcd_process.hpp"
 #include "cluster/etcd/etcd_value.hpp"
+#include "cluster/etcd/testing.hpp"
 #include "cluster/member_codec.hpp"
 #include "cluster/testing.hpp"
 #include "io/testing.hpp"
@@ -43,15 +44,7 @@ constexpr duration longest_wait = 60s;
 
 std::string key_of(std::string_view name) { return "eddy/members/" + std::string(name); }
 
-struct member {
-    testing::kept_reports notes;
-    std::unique_ptr<etcd_membership> its;
-    member_info self;
-
-    etcd_membership& operator*() const noexcept { return *its; }
-    etcd_membership* operator->() const noexcept { return its.get(); }
-    std::string names() const { return names_of(*its->current()); }
-};
+using member = testing::etcd_member;
 
 class etcd_server_test : public eddy::testing::on_io_backend {
 protected:

@@ -71,7 +71,7 @@ TEST(folder_files, replaces_a_file_at_once) {
     EXPECT_EQ(stamp_at(fd.get(), "a"), *first);
     folder.put(".new", "left by another process");
     const auto second = replace_file(fd.get(), ".new", "a", "");
-    ASSERT_TRUE(second) << "what was left is in nobody's way";
+    ASSERT_TRUE(second) << "the remains refuse no further file";
     EXPECT_NE(*first, *second);
     EXPECT_EQ(read_shared(fd.get(), "a", 10, owners)->text, "");
     EXPECT_FALSE(folder.has(".new"));

@@ -171,7 +171,7 @@ TEST(registry, groups_have_the_runtimes_of_other_members) {
                             "c/web tcp://10.0.0.2:85"));
     EXPECT_THAT(texts(known->resolve("@back")), ElementsAre(HasSubstr("404")));
     known->set_remote("b", {});
-    known->set_remote("nobody", {});
+    known->set_remote("unknown", {});
     known->set_running("web1", false);
     EXPECT_THAT(texts(known->resolve("@front")), ElementsAre("c/web tcp://10.0.0.2:85"));
 }

@@ -189,10 +189,10 @@ void script_version::give_back(std::unique_ptr<script_call> call) noexcept {
 std::unique_ptr<script_call> script_version::begin(std::size_t callback,
                                                    std::span<const script_argument> arguments,
                                                    const script::call_end*& end,
-                                                   script::turn when) {
+                                                   script::call_order order) {
     std::unique_ptr<script_call> call = take();
     call->prepare(callback, arguments);
-    end = host_.try_run(*call, when);
+    end = host_.try_run(*call, order);
     if (end == nullptr) {
         call->own();
         return call;

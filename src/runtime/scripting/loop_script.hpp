@@ -131,7 +131,7 @@ public:
     std::unique_ptr<script_call> begin(std::size_t callback,
                                        std::span<const script_argument> arguments,
                                        const script::call_end*& end,
-                                       script::turn when = script::turn::in_order);
+                                       script::call_order order = script::call_order::in_order);
     /// The same with arguments that are copied where the call does not begin at once.
     std::unique_ptr<script_call> begin_with(std::size_t callback, const pushed_arguments& arguments,
                                             const script::call_end*& end);
@@ -262,8 +262,8 @@ public:
     std::unique_ptr<script_call> begin(std::size_t callback,
                                        std::span<const script_argument> arguments,
                                        const script::call_end*& end,
-                                       script::turn when = script::turn::in_order) {
-        return now_->begin(callback, arguments, end, when);
+                                       script::call_order order = script::call_order::in_order) {
+        return now_->begin(callback, arguments, end, order);
     }
     std::unique_ptr<script_call> begin_with(std::size_t callback, const pushed_arguments& arguments,
                                             const script::call_end*& end) {

@@ -390,15 +390,15 @@ private:
     /// Runs the callbacks of an event from `which` on. False while one of them waits, and where the
     /// client is forgotten.
     bool proceed(script_client& of, std::size_t which, std::string_view text) {
-        script::turn when = script::turn::in_order;
+        script::call_order order = script::call_order::in_order;
         if (which == on_client_message && of.overtaking > 0) {
             --of.overtaking;
-            when = script::turn::overtaking;
+            order = script::call_order::overtaking;
         }
         for (which = defined_from(which); which != no_callback;
              which = defined_from(next_of(which))) {
             const script::call_end* end = nullptr;
-            auto call = script_.begin(which, arguments_of(which, of, text), end, when);
+            auto call = script_.begin(which, arguments_of(which, of, text), end, order);
             if (call) return wait_for(of, which, std::move(call), text);
             if (!passes(of, which, *end)) return true;
         }

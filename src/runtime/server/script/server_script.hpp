@@ -83,9 +83,9 @@ struct script_client {
     bool is_dirty = false;
 };
 
-/// Messages of a client that has waited for its turn among the calls of others: they are handled
-/// with that turn. Were it one, all clients would wait for each message, and none be answered by
-/// two messages at a time, for as long as any of them has more to say. As many as a read has.
+/// Messages of a client that are handled after one that was queued behind the calls of others,
+/// before those others: as many as a read has. With one at a time the queue never becomes empty
+/// under load, and each reply is a send of its own.
 inline constexpr std::size_t max_overtaking = 512;
 
 /// Receivers on other loops.
