@@ -64,7 +64,8 @@ INSTANTIATE_TEST_SUITE_P(io, spoilt_callback,
                                            io_backend_kind::sim),
                          eddy::testing::io_backend_name);
 
-const json budgets = {{"lua_time", "3ms"}, {"lua_memory", "4M"}};
+/// The memory is used up well within the time, also on a busy machine.
+const json budgets = {{"lua_time", "50ms"}, {"lua_memory", "4M"}};
 
 /// A script with these callbacks, of which one goes wrong once: trap(NAME) comes last in each.
 std::string script_of(const attack& by, std::string_view in, std::string_view callbacks) {
